@@ -1,0 +1,22 @@
+"""Shapes, horizons and rates that every room agrees on.
+
+Sizes that belong to one set of weights (image size, cameras, layers) are not here: they ship with the weights.
+"""
+
+# Ego history: 16 poses at 10 Hz, the last one at t0 (Alpamayo's input contract).
+HISTORY_POSES = 16
+HISTORY_PERIOD_S = 0.1
+HISTORY_SPAN_S = (HISTORY_POSES - 1) * HISTORY_PERIOD_S
+
+# Each history pose becomes three delta tokens: x, y, z.
+HISTORY_TOKENS = HISTORY_POSES * 3
+
+# Planned trajectory: 64 points at 10 Hz, point i at t0 + (i + 1) * 0.1 s.
+FUTURE_POINTS = 64
+FUTURE_PERIOD_S = 0.1
+FUTURE_SPAN_S = FUTURE_POINTS * FUTURE_PERIOD_S
+
+# One action of the unicycle: acceleration and curvature.
+ACTION_SIZE = 2
+
+NANOSECONDS_PER_SECOND = 1_000_000_000

@@ -1,0 +1,13 @@
+"""Errors a user can meet. Each message names the thing and what was expected of it."""
+
+
+class FlatropeError(Exception):
+    """Base of every error this package raises on purpose; the command line prints it as one line."""
+
+
+class InputError(FlatropeError):
+    """Raised when data from outside (image, pose, file, parameter) breaks its contract."""
+
+
+class SetupError(FlatropeError):
+    """Raised when something the command needs (ROS 2, weights, a library) is missing or does not fit."""

@@ -1,0 +1,1 @@
+"""The embedded world: scenes, cameras, reference driver and narrator."""
