@@ -1,0 +1,1 @@
+"""Training: samples on disk, the loop that fits the embedded target, its command."""
