@@ -109,7 +109,15 @@ class Trajectory:
     @property
     def time_from_start_s(self) -> Floats:
         """float64 (64,): seconds after t0 of each row."""
-        return (np.arange(FUTURE_POINTS) + 1.0) * FUTURE_PERIOD_S
+        return np.arange(1.0, FUTURE_POINTS + 1) * FUTURE_PERIOD_S
+
+
+@dataclass(frozen=True)
+class DriveCommand:
+    """Wanted speed (m/s) and yaw rate (rad/s, left positive), as in geometry_msgs/Twist."""
+
+    speed_mps: float
+    yaw_rate_radps: float
 
 
 @dataclass(frozen=True)

@@ -11,3 +11,7 @@ class InputError(FlatropeError):
 
 class SetupError(FlatropeError):
     """Raised when something the command needs (ROS 2, weights, a library) is missing or does not fit."""
+
+
+class NotReadyError(FlatropeError):
+    """Raised when the inputs do not yet make up an observation; the message says what is missing."""
