@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -172,8 +173,9 @@ def test_the_command_comes_along() -> None:
     [("position_m", [np.nan, 0.0, 0.0]), ("quaternion_xyzw", [0.0] * 4), ("linear_velocity_mps", [np.inf, 0.0, 0.0])],
 )
 def test_broken_odometry_is_refused(field: str, value: list[float]) -> None:
+    broken: dict[str, Any] = {field: np.array(value)}
     with pytest.raises(InputError):
-        replace(straight(0.0), **{field: np.array(value)})
+        replace(straight(0.0), **broken)
 
 
 def test_a_camera_nobody_wants_is_refused() -> None:

@@ -40,7 +40,9 @@ class OdometrySample:
         require_array("odometry position", self.position_m, (3,), np.float64)
         require_array("odometry quaternion", self.quaternion_xyzw, (4,), np.float64)
         require_array("odometry velocity", self.linear_velocity_mps, (3,), np.float64)
-        numbers = np.concatenate([self.position_m, self.quaternion_xyzw, self.linear_velocity_mps, [self.yaw_rate_radps]])
+        numbers = np.concatenate(
+            [self.position_m, self.quaternion_xyzw, self.linear_velocity_mps, [self.yaw_rate_radps]]
+        )
         if not np.all(np.isfinite(numbers)):
             msg = f"odometry at {self.stamp_ns} ns holds a number that is not finite: {numbers.tolist()}"
             raise InputError(msg)
