@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flatrope_planner.domain import Floats
+from flatrope_planner.domain import DriveCommand, Floats
 
 LENGTH_M = 4.6
 WIDTH_M = 1.9
@@ -18,14 +18,6 @@ MAX_CURVATURE = 0.2
 SPEED_LAG_S = 0.3
 JERK_MPS3 = 25.0
 CURVATURE_RATE = 0.3
-
-
-@dataclass(frozen=True)
-class DriveCommand:
-    """Wanted speed (m/s) and yaw rate (rad/s, left positive), as in geometry_msgs/Twist."""
-
-    speed_mps: float
-    yaw_rate_radps: float
 
 
 @dataclass(frozen=True)
