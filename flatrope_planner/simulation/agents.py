@@ -43,6 +43,7 @@ class TrafficVehicle(IDMVehicle):  # type: ignore[misc]
     indicator: int = 0
     # MOBIL is off by default: a scene that wants lane changes says so.
     target_speed: float
+    speed: float
 
     def acceleration(
         self, ego_vehicle: Vehicle, front_vehicle: Vehicle | None = None, rear_vehicle: Vehicle | None = None

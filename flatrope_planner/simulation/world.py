@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flatrope_planner.domain import DriveCommand
 from flatrope_planner.simulation import ego as ego_body
 from flatrope_planner.simulation.agents import EgoProxy
-from flatrope_planner.simulation.ego import DriveCommand, EgoState
+from flatrope_planner.simulation.ego import EgoState
 from flatrope_planner.simulation.families import build_scene
 from flatrope_planner.simulation.scene import TRAINED_FAMILIES, UNSEEN_FAMILIES, Family, Scene, Split, StoryTime
 from flatrope_planner.simulation.view import LightColor, SceneView
@@ -103,6 +104,15 @@ class World:
         self._locate_ego()
         self._watch_stop_signs()
         self._judge(front_before)
+
+    def coasting(self) -> DriveCommand:
+        """How the ego drives before anyone takes the wheel: along its lane at the speed it started with."""
+        ahead = max(5.0, self.ego.speed_mps)
+        x, y, _ = self.scene.layout.line.at(self.s_m + ahead)
+        dx, dy = x - self.ego.x_m, y - self.ego.y_m
+        left = -np.sin(self.ego.yaw_rad) * dx + np.cos(self.ego.yaw_rad) * dy
+        bend = 2.0 * float(left) / (dx * dx + dy * dy)
+        return DriveCommand(self.scene.start.speed_mps, bend * self.ego.speed_mps)
 
     def view(self) -> SceneView:
         """What cameras could see now."""

@@ -1,0 +1,117 @@
+"""Drives with the reference driver and writes down what the cameras saw, what it did and why.
+
+A teacher that never errs shows a student only good positions. So most episodes are disturbed: kicks at the wheel and at
+the pedals push the car off its plan, and the samples show the way back (after DART, Laskey et al. 2017).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from flatrope_planner.domain import DriveCommand, Observation
+from flatrope_planner.errors import NotReadyError
+from flatrope_planner.planning.observation import ObservationBuffer, ObservationSpec
+from flatrope_planner.planning.pose import Pose2D
+from flatrope_planner.planning.tracking import track
+from flatrope_planner.simulation.driver import ReferenceDriver, ReferencePlan
+from flatrope_planner.simulation.rig import SensorRig, ego_pose
+from flatrope_planner.simulation.world import STEP_S, Family, Split, World
+from flatrope_planner.training.samples import TrainingSample
+from flatrope_planner.vla.pictures import encode_picture
+
+TICK_STEPS = 10
+DISTURBED_SHARE = 0.7
+# Of moments at which the car stands as it stood before, only some are worth keeping.
+STANDING_KEEP_SHARE = 0.35
+STANDING_MPS = 0.1
+
+
+@dataclass
+class _Kick:
+    """A push that lasts: added to the wanted speed (m/s) and yaw rate (rad/s) until `until_s`."""
+
+    until_s: float
+    speed_mps: float
+    yaw_rate_radps: float
+
+
+class Disturbance:
+    """Kicks at random moments; none in an undisturbed episode."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        """Roll whether this episode is disturbed, and how strongly."""
+        self._rng = rng
+        self._strength = float(rng.uniform(0.4, 1.0)) if rng.uniform() < DISTURBED_SHARE else 0.0
+        self._next_s = float(rng.uniform(0.5, 3.0))
+        self._kick = _Kick(0.0, 0.0, 0.0)
+
+    def apply(self, command: DriveCommand, time_s: float, speed_mps: float) -> DriveCommand:
+        """The command as the disturbed car receives it."""
+        if self._strength and time_s >= self._next_s:
+            self._start(time_s)
+        if time_s >= self._kick.until_s:
+            return command
+        speed = max(0.0, command.speed_mps + self._kick.speed_mps)
+        return DriveCommand(speed, command.yaw_rate_radps + self._kick.yaw_rate_radps * min(speed_mps / 5.0, 1.0))
+
+    def _start(self, time_s: float) -> None:
+        rng = self._rng
+        at_wheel = rng.uniform() < 0.55
+        yaw_rate = float(rng.choice([-1.0, 1.0]) * rng.uniform(0.08, 0.3)) * self._strength
+        speed = float(rng.choice([-1.0, 1.0]) * rng.uniform(1.0, 3.5)) * self._strength
+        length_s = float(rng.uniform(0.4, 1.0) if at_wheel else rng.uniform(0.6, 2.0))
+        self._kick = _Kick(time_s + length_s, 0.0 if at_wheel else speed, yaw_rate if at_wheel else 0.0)
+        self._next_s = time_s + length_s + float(rng.uniform(1.0, 4.0))
+
+
+def collect(family: Family, seed: int, spec: ObservationSpec, split: Split = Split.TRAIN) -> Iterator[TrainingSample]:
+    """Samples of one episode, every half second; the same arguments give the same samples.
+
+    An episode that a disturbance drives into a fault ends there.
+    """
+    world = World(family, seed, split)
+    rng = np.random.default_rng([list(Family).index(family), list(Split).index(split), seed, 1])
+    disturbance, driver = Disturbance(rng), ReferenceDriver(world)
+    buffer = ObservationBuffer(spec)
+    rig = SensorRig(world, buffer, TICK_STEPS)
+    plan, at = driver.plan(), Pose2D(*ego_pose(world))
+    rig.sense()
+    previous: ReferencePlan | None = None
+    while not world.outcome.failures and not world.outcome.done:
+        if world.steps % TICK_STEPS == 0:
+            plan, at = driver.plan(), Pose2D(*ego_pose(world))
+            if _worth_keeping(world, plan, previous, rng):
+                yield from _sample(world, buffer, plan)
+            previous = plan
+        age_s = world.steps % TICK_STEPS * STEP_S
+        command = track(plan.trajectory, at, Pose2D(*ego_pose(world)), world.ego.speed_mps, age_s)
+        world.step(disturbance.apply(command, world.time_s, world.ego.speed_mps))
+        rig.sense()
+
+
+def _worth_keeping(world: World, plan: ReferencePlan, previous: ReferencePlan | None, rng: np.random.Generator) -> bool:
+    standing = world.ego.speed_mps < STANDING_MPS and previous is not None
+    if standing and previous is not None and previous.rationale == plan.rationale:
+        return bool(rng.uniform() < STANDING_KEEP_SHARE)
+    return True
+
+
+def _sample(world: World, buffer: ObservationBuffer, plan: ReferencePlan) -> Iterator[TrainingSample]:
+    """One sample, or none while the history is still too short."""
+    try:
+        observation: Observation = buffer.observe()
+    except NotReadyError:
+        return
+    yield TrainingSample(
+        pictures=tuple(encode_picture(frame.image) for frames in observation.frames.values() for frame in frames),
+        history_position_m=observation.ego_history.position_m,
+        history_rotation=observation.ego_history.rotation,
+        rationale=plan.rationale,
+        decision=plan.decision,
+        action=plan.trajectory.action,
+        position_m=plan.trajectory.position_m,
+        family=world.family.value,
+        seed=world.seed,
+        time_s=world.time_s,
+    )
