@@ -26,7 +26,7 @@ ALONG = ("start", "end")
 AGAINST = ("end", "start")
 
 
-class TrafficVehicle(IDMVehicle):  # type: ignore[misc]
+class TrafficVehicle(IDMVehicle):
     """An IDM vehicle that also obeys a scripted speed, with a comfortable braking of its own."""
 
     COMFORT_ACC_MAX = 2.0
@@ -48,7 +48,7 @@ class TrafficVehicle(IDMVehicle):  # type: ignore[misc]
     def acceleration(
         self, ego_vehicle: Vehicle, front_vehicle: Vehicle | None = None, rear_vehicle: Vehicle | None = None
     ) -> float:
-        """IDM toward the leader, but a change of scripted speed is followed at no more than the comfortable braking (m/s^2)."""
+        """IDM toward the leader; a change of scripted speed is followed at the comfortable braking at most (m/s^2)."""
         idm = float(super().acceleration(ego_vehicle, front_vehicle, rear_vehicle))
         free = float(super().acceleration(ego_vehicle))
         script = (ego_vehicle.target_speed - ego_vehicle.speed) / 0.5
@@ -66,7 +66,7 @@ class TrafficVehicle(IDMVehicle):  # type: ignore[misc]
         self.speed = max(float(self.speed), 0.0)
 
 
-class EgoProxy(Vehicle):  # type: ignore[misc]
+class EgoProxy(Vehicle):
     """The ego as traffic sees it: moved by the world, not by highway-env."""
 
     def act(self, action: dict[str, float] | str | None = None) -> None:
@@ -77,7 +77,7 @@ class EgoProxy(Vehicle):  # type: ignore[misc]
 
 
 def build_traffic(layout: RoadLayout, rng: np.random.RandomState) -> Road:
-    """An empty highway-env road with the layout's lanes: ALONG for the ego's direction, AGAINST for the other."""
+    """An empty highway-env road with the layout's lanes, ALONG the ego's direction and AGAINST it."""
     network = RoadNetwork()
     first, last = layout.line.first_s_m, layout.line.last_s_m
     for d in layout.lane_offsets_m:
@@ -89,7 +89,7 @@ def build_traffic(layout: RoadLayout, rng: np.random.RandomState) -> Road:
 
 @dataclass(frozen=True)
 class TrafficPlace:
-    """Where a vehicle starts: centre s (m), lane number of its direction (right to left), offset inside the lane (m)."""
+    """Where a vehicle starts: centre s (m), lane number of its direction (right to left), offset in the lane (m)."""
 
     s_m: float
     lane: int
@@ -100,7 +100,7 @@ class TrafficPlace:
 def add_vehicle(
     road: Road, place: TrafficPlace, speed_mps: float, kind: VehicleKind, color: tuple[int, int, int]
 ) -> TrafficVehicle:
-    """Put a vehicle on the road at rest or moving; it keeps its lane and speed until a script or a leader says otherwise."""
+    """Put a vehicle on the road; it keeps its lane and speed until a script or a leader says otherwise."""
     edge = AGAINST if place.against else ALONG
     index = (*edge, place.lane)
     lane = road.network.get_lane(index)

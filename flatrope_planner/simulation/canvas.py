@@ -61,7 +61,7 @@ class Canvas:
         a, b = np.array(start), np.array(end)
         self.fill_pixels(np.array([a + across, b + across, b - across, a - across]), color)
 
-    def glow(self, center: tuple[float, float], radius_px: float, color: Color) -> None:
+    def glow(self, center: tuple[float, float], radius_px: float, color: tuple[float, float, float]) -> None:
         """Add light about a pixel."""
         size = 2 * math.ceil(radius_px) + 1
         left, top = round(center[0]) - size // 2, round(center[1]) - size // 2

@@ -133,12 +133,9 @@ class ReferenceDriver:
             wishes.append(
                 _Wish(_under(float(self._caps[index]), speed, BRAKING_MPS2), Cause(CauseKind.CURVE, left=left))
             )
-        for stop in stops:
-            gap = stop.s_m - STOP_MARGIN_M - front
-            if gap > -3.0:
-                wishes.append(_Wish(_stop_in(gap, speed), stop.cause))
-        for leader in leaders:
-            wishes.append(_Wish(_follow(leader, front, speed, after_s), leader.cause))
+        gaps = [(stop.s_m - STOP_MARGIN_M - front, stop.cause) for stop in stops]
+        wishes += [_Wish(_stop_in(gap, speed), stop_cause) for gap, stop_cause in gaps if gap > -3.0]
+        wishes += [_Wish(_follow(leader, front, speed, after_s), leader.cause) for leader in leaders]
         for lean in leans:
             if lean.slow_mps < CRUISE_MPS and lean.from_s_m - 15.0 < s < lean.to_s_m:
                 wishes.append(_Wish(_under(lean.slow_mps, speed, BRAKING_MPS2), lean.cause))

@@ -158,7 +158,7 @@ _REASONS: dict[tuple[Decision, CauseKind], tuple[str, ...]] = {
 
 
 def narrate(decision: Decision, cause: Cause, seed: int) -> str:
-    """The sentence for a decision and its cause; the phrasing is the scene's own (`seed`), so it stays steady in a drive."""
+    """The sentence for a decision and its cause; the phrasing is the scene's own (`seed`), steady in a drive."""
     reasons = _REASONS.get((decision, cause.kind)) or _REASONS[_nearest(decision, cause.kind)]
     rng = np.random.default_rng([seed, list(Decision).index(decision), list(CauseKind).index(cause.kind)])
     opening = OPENINGS[decision][int(rng.choice(3, p=[0.7, 0.2, 0.1]))]

@@ -50,14 +50,14 @@ class Projector:
         """(N, 3) camera points in front of the lens -> (N, 2) u, v (px)."""
         f = self.camera.focal_px
         uv = seen[:, :2] * (f / seen[:, 2:])
-        return np.asarray(uv + [self.camera.width_px / 2.0, self.camera.height_px / 2.0])
+        return np.asarray(uv + np.array([self.camera.width_px, self.camera.height_px]) / 2.0)
 
     def scale_at(self, depth_m: float) -> float:
         """Pixels per metre at a depth."""
         return self.camera.focal_px / depth_m
 
     def clip(self, seen: Floats) -> Floats:
-        """Cut a polygon of camera points down to what lies in front and near the picture (Sutherland and Hodgman 1974)."""
+        """Cut a polygon of camera points to what lies in front, near the picture (Sutherland, Hodgman 1974)."""
         for normal, offset in self._planes:
             if len(seen) == 0:
                 break

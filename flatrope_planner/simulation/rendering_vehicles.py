@@ -157,7 +157,9 @@ def _lamp(
     canvas.fill(frame.world(corners), color)
 
 
-def _glow(canvas: Canvas, frame: _Frame, at: tuple[float, float, float], radius_m: float, color: Color) -> None:
+def _glow(
+    canvas: Canvas, frame: _Frame, at: tuple[float, float, float], radius_m: float, color: tuple[float, float, float]
+) -> None:
     seen = canvas.eye.to_camera(frame.world(np.array([at])))
     if seen[0, 2] > 1.0:
         u, v = canvas.eye.to_pixels(seen)[0]

@@ -85,7 +85,7 @@ class GuideLine:
 
 @dataclass(frozen=True)
 class RoadLayout:
-    """Lanes beside the guide line: `left` more lanes in the ego's direction, then `opposing`; `right` more to the right."""
+    """Lanes beside the guide line: `left` more of the ego's direction, then `opposing`; `right` to the right."""
 
     line: GuideLine
     left: int = 0
@@ -106,10 +106,10 @@ class RoadLayout:
 
     @property
     def left_edge_m(self) -> float:
-        """d (m) where the asphalt ends on the left."""
+        """Where the asphalt ends on the left, d (m)."""
         return LANE_WIDTH_M * (self.left + self.opposing + 0.5) + 0.5
 
     @property
     def right_edge_m(self) -> float:
-        """d (m) where the asphalt ends on the right (negative)."""
+        """Where the asphalt ends on the right, d (m), negative."""
         return -LANE_WIDTH_M * (self.right + 0.5) - self.shoulder_m

@@ -8,8 +8,15 @@ from flatrope_planner.simulation.view import Appearance, BuildingView, TreeView,
 
 # BGR.
 VEHICLE_COLORS = (
-    (200, 200, 205), (60, 60, 65), (150, 90, 40), (40, 40, 150), (70, 120, 60), (235, 235, 235), (90, 140, 190), (120, 120, 125),
-)  # fmt: skip
+    (200, 200, 205),
+    (60, 60, 65),
+    (150, 90, 40),
+    (40, 40, 150),
+    (70, 120, 60),
+    (235, 235, 235),
+    (90, 140, 190),
+    (120, 120, 125),
+)
 CLOTHES = ((60, 40, 160), (150, 80, 30), (40, 120, 200), (70, 70, 70), (120, 40, 120), (50, 140, 60))
 WALLS = ((140, 150, 165), (110, 125, 150), (160, 165, 170), (95, 110, 140), (130, 120, 115), (150, 175, 190))
 
@@ -59,7 +66,7 @@ def draw_appearance(rng: np.random.Generator, split: Split) -> Appearance:
 def draw_surroundings(
     rng: np.random.Generator, layout: RoadLayout, split: Split, gap: tuple[float, float] | None
 ) -> tuple[tuple[BuildingView, ...], tuple[TreeView, ...]]:
-    """Buildings and trees on both sides, away from the asphalt and from the stretch `gap` (s from, s to; a junction)."""
+    """Buildings and trees on both sides, off the asphalt and out of the stretch `gap` (s from, s to; a junction)."""
     buildings: list[BuildingView] = []
     trees: list[TreeView] = []
     density = 1.8 if split is Split.ON_SHELF else float(rng.uniform(0.3, 1.2))
