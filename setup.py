@@ -18,7 +18,7 @@ setup(
     name=PACKAGE,
     version=run_path(f"{PACKAGE}/_version.py")["__version__"],
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
-    package_data={PACKAGE: files("weights", PACKAGE)},
+    package_data={PACKAGE: [*files("weights", PACKAGE), *files("evaluation/report/assets", PACKAGE)]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),

@@ -1,0 +1,1 @@
+"""How well it drives, decides and communicates: closed loop, held-out scenes, middleware, and the report of a drive."""

@@ -1,0 +1,70 @@
+"""Writes serialized messages to one .mcap file that explains itself: every message definition is in it."""
+
+import shutil
+from pathlib import Path
+from types import TracebackType
+
+from rosbags.interfaces import Connection
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+from flatrope_planner.errors import SetupError
+
+PACKAGE = "flatrope_planner"
+
+
+def typestore_with(definitions: Path) -> Typestore:
+    """Jazzy's message types and those of the package, from its folder of .msg files.
+
+    Raises:
+        SetupError: if there are no .msg files.
+    """
+    store = get_typestore(Stores.ROS2_JAZZY)
+    files = sorted(definitions.glob("*.msg"))
+    if not files:
+        msg = f"no message definitions in {definitions}: build the package (make setup, or colcon build)"
+        raise SetupError(msg)
+    types = {}
+    for file in files:
+        types.update(get_types_from_msg(file.read_text(encoding="utf-8"), f"{PACKAGE}/msg/{file.stem}"))
+    store.register(types)
+    return store
+
+
+class BagWriter:
+    """Use as a context manager; an existing file is replaced when the new one is complete."""
+
+    def __init__(self, file: Path, definitions: Path) -> None:
+        """Write to `file`; `definitions` is the folder of the package's .msg files."""
+        self._file = file
+        self._store = typestore_with(definitions)
+        # The writer makes a folder with the storage file in it, named alike.
+        self._folder = file.with_suffix(".recording")
+        self._writer: Writer | None = None
+        self._connections: dict[str, Connection] = {}
+
+    def __enter__(self) -> "BagWriter":
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = Writer(self._folder, version=9, storage_plugin=StoragePlugin.MCAP)
+        self._writer.open()
+        return self
+
+    def write(self, topic: str, message_type: str, stamp_ns: int, cdr: bytes) -> None:
+        """Append one message, CDR-serialized, of a type like `std_msgs/msg/String`."""
+        if self._writer is None:
+            msg = f"{self._file} is not open for writing"
+            raise SetupError(msg)
+        if topic not in self._connections:
+            self._connections[topic] = self._writer.add_connection(topic, message_type, typestore=self._store)
+        self._writer.write(self._connections[topic], stamp_ns, cdr)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            (self._folder / f"{self._folder.name}.mcap").replace(self._file)
+            shutil.rmtree(self._folder)
+            self._writer = None

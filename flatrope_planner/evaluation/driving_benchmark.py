@@ -1,0 +1,177 @@
+"""Closed-loop success by scene family: nano, nano without sight, and the reference driver.
+
+Every episode is a task of its own, driven in a worker process with one thread, so that the result does not depend on
+how many workers there are.
+"""
+
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from flatrope_planner.errors import InputError
+from flatrope_planner.evaluation.closed_loop import (
+    Episode,
+    Pilot,
+    PlannerPilot,
+    PlanningCore,
+    ReferencePilot,
+    drive,
+)
+from flatrope_planner.evaluation.progress import with_progress
+from flatrope_planner.simulation.world import TRAINED_FAMILIES, UNSEEN_FAMILIES, Family, Split, World
+
+DRIVERS = ("nano", "blind", "reference")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One episode to drive."""
+
+    driver: str
+    family: Family
+    seed: int
+
+
+@dataclass(frozen=True)
+class DrivingOptions:
+    """What to measure."""
+
+    seeds: int = 20
+    families: tuple[Family, ...] = tuple(Family)
+    jobs: int = 2
+    # Directory of nano's weights; None for those of the package.
+    weights: Path | None = None
+
+
+def families_named(names: Sequence[str]) -> tuple[Family, ...]:
+    """The families of these names, all of them for none.
+
+    Raises:
+        InputError: for a name that is no family.
+    """
+    known = {family.value: family for family in Family}
+    for name in names:
+        if name not in known:
+            msg = f"there is no scene family {name!r}; there are {', '.join(known)}"
+            raise InputError(msg)
+    return tuple(known[name] for name in names) or tuple(Family)
+
+
+def run_driving_benchmark(options: DrivingOptions) -> dict[str, Any]:
+    """Drive every family with every driver and count successes.
+
+    Raises:
+        InputError: if there is nothing to drive, or nobody to do it.
+    """
+    if options.seeds < 1 or options.jobs < 1:
+        msg = f"seeds and jobs must be at least 1, got {options.seeds} and {options.jobs}"
+        raise InputError(msg)
+    tasks = [
+        Task(driver, family, seed) for seed in range(options.seeds) for driver in DRIVERS for family in options.families
+    ]
+    started_s = time.monotonic()
+    episodes = dict(with_progress(_drive_all(tasks, options), len(tasks), "episodes"))
+    by_driver = {
+        driver: _summary({task: episodes[task] for task in tasks if task.driver == driver}) for driver in DRIVERS
+    }
+    return {
+        **by_driver["nano"],
+        "blind": by_driver["blind"],
+        "reference": by_driver["reference"],
+        "seeds": options.seeds,
+        "split": Split.VAL.value,
+        "wall_s": round(time.monotonic() - started_s, 1),
+        "failed": [_failed(task, episodes[task]) for task in tasks if not episodes[task].success],
+    }
+
+
+def table(result: dict[str, Any]) -> str:
+    """The success rates as text, one family a line."""
+    lines = [f"{'family':<18}" + "".join(f"{driver:>12}" for driver in DRIVERS) + "   failures of nano"]
+    columns = [result, result["blind"], result["reference"]]
+    for part, name in ((False, "trained families"), (True, "unseen families")):
+        groups = [column["unseen"] if part else column for column in columns]
+        for family, row in groups[0]["families"].items():
+            rates = "".join(f"{group['families'][family]['success']:>12.0%}" for group in groups)
+            kinds = ", ".join(f"{kind} {count}" for kind, count in row["failures"].items())
+            lines.append(f"{family:<18}{rates}   {kinds}")
+        if groups[0]["families"]:
+            lines.append(f"{name:<18}" + "".join(f"{group['success']:>12.1%}" for group in groups))
+    return "\n".join(lines)
+
+
+def _drive_all(tasks: list[Task], options: DrivingOptions) -> Iterator[tuple[Task, Episode]]:
+    """Episodes as they end."""
+    # Forked copies of a process that has started threads may hang.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.jobs, context, _use_one_thread) as pool:
+        futures = {pool.submit(_drive, task, options.weights): task for task in tasks}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _use_one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _drive(task: Task, weights: Path | None) -> Episode:
+    world = World(task.family, task.seed, Split.VAL)
+    return drive(world, _pilot(task.driver, world, weights))
+
+
+def _pilot(driver: str, world: World, weights: Path | None) -> Pilot:
+    if driver == "reference":
+        return ReferencePilot(world)
+    return PlannerPilot(world, _planner(weights), blind=driver == "blind")
+
+
+@cache
+def _planner(weights: Path | None) -> PlanningCore:
+    from flatrope_planner.planning.planner import load_planner
+
+    return load_planner(weights)
+
+
+def _summary(episodes: dict[Task, Episode]) -> dict[str, Any]:
+    return {**_group(episodes, TRAINED_FAMILIES), "unseen": _group(episodes, UNSEEN_FAMILIES)}
+
+
+def _group(episodes: dict[Task, Episode], families: tuple[Family, ...]) -> dict[str, Any]:
+    chosen = {family: [e for task, e in episodes.items() if task.family is family] for family in families}
+    every = [episode for of_family in chosen.values() for episode in of_family]
+    rows = {family.value: _row(of_family) for family, of_family in chosen.items() if of_family}
+    return {"families": rows, **_row(every)} if every else {"families": {}, "success": None}
+
+
+def _row(episodes: list[Episode]) -> dict[str, Any]:
+    successes = sum(episode.success for episode in episodes)
+    failures = Counter(failure for episode in episodes for failure in episode.failures)
+    return {
+        "success": successes / len(episodes),
+        "successes": successes,
+        "episodes": len(episodes),
+        "failures": dict(sorted(failures.items())),
+    }
+
+
+def _failed(task: Task, episode: Episode) -> dict[str, Any]:
+    return {
+        "driver": task.driver,
+        "family": task.family.value,
+        "seed": task.seed,
+        "failures": list(episode.failures),
+        "time_s": round(episode.duration_s, 2),
+        "distance_m": round(episode.distance_m, 1),
+        "last_rationale": episode.ticks[-1].rationale if episode.ticks else "",
+    }

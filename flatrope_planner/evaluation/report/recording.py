@@ -1,0 +1,214 @@
+"""Reads a bag of the planner's topics into plain data. Needs no ROS: bags carry their message definitions.
+
+Topics are told apart by their message type, cameras by the topic's name, so any bag of these types will do.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rosbags.highlevel import AnyReader, AnyReaderError
+
+from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
+from flatrope_planner.domain import Floats
+from flatrope_planner.errors import InputError
+from flatrope_planner.evaluation.report.shapes import Shape, shapes_of
+from flatrope_planner.planning.odometry import OdometrySample
+from flatrope_planner.planning.pose import Pose
+
+STAGES = ("vision", "prefill", "reasoning", "action", "total")
+
+
+@dataclass(frozen=True)
+class RecordedPlan:
+    """A plan as it was published."""
+
+    t0_ns: int
+    ego_pose: Pose
+    # float64 (N, 3) and (N,): frame of the odometry, m; rad.
+    position_m: Floats
+    yaw_rad: Floats
+    # float64 (N,): seconds after t0, and m/s.
+    time_s: Floats
+    speed_mps: Floats
+    # float64 (N,), 1/m.
+    curvature: Floats
+    # Why the plan is a fallback; empty when it is none.
+    fallback_reason: str
+    target: str
+
+
+@dataclass(frozen=True)
+class RecordedCosts:
+    """What a tick took."""
+
+    stage_ms: dict[str, float]
+    observation_age_ms: float
+    mean_acceptance_length: float
+    dropped_ticks: int
+
+
+@dataclass(frozen=True)
+class RecordedPicture:
+    """A compressed picture as it lies in the bag."""
+
+    stamp_ns: int
+    encoded: bytes
+
+
+@dataclass
+class Recording:
+    """Everything the report speaks about; lists are in the order of their stamps."""
+
+    odometry: list[OdometrySample] = field(default_factory=list)
+    plans: list[RecordedPlan] = field(default_factory=list)
+    # What the reference driver would have done, if it was asked.
+    reference_plans: list[RecordedPlan] = field(default_factory=list)
+    # t0 (ns) -> text and costs.
+    rationales: dict[int, str] = field(default_factory=dict)
+    reference_rationales: dict[int, str] = field(default_factory=dict)
+    costs: dict[int, RecordedCosts] = field(default_factory=dict)
+    # Camera -> pictures, and its intrinsic matrix (3, 3) with the width (px) it is for.
+    pictures: dict[str, list[RecordedPicture]] = field(default_factory=dict)
+    intrinsics: dict[str, tuple[Floats, int]] = field(default_factory=dict)
+    # Child frame -> pose in its parent, of the transforms that never change.
+    mounts: dict[str, Pose] = field(default_factory=dict)
+    # Topic of markers -> stamp (ns) and the shapes that hold from then on.
+    scenery: dict[str, list[tuple[int, tuple[Shape, ...]]]] = field(default_factory=dict)
+    # Stamp (ns), text: names of scenes and how they ended.
+    events: list[tuple[int, str]] = field(default_factory=list)
+
+
+def read_recording(bag: Path) -> Recording:
+    """Read a rosbag2 folder or a single .mcap file.
+
+    Raises:
+        InputError: if there is no readable bag, or nothing was driven in it.
+    """
+    recording = Recording()
+    try:
+        with AnyReader([bag]) as reader:
+            wanted = [c for c in reader.connections if c.msgtype in _READERS]
+            for connection, log_ns, raw in reader.messages(wanted) if wanted else ():
+                message = reader.deserialize(raw, connection.msgtype)
+                _READERS[connection.msgtype](recording, connection.topic, log_ns, message)
+    except (AnyReaderError, OSError) as err:
+        msg = f"{bag} cannot be read as a bag: {err}"
+        raise InputError(msg) from err
+    if not recording.odometry:
+        msg = f"{bag} has no nav_msgs/msg/Odometry in it: nothing to report on"
+        raise InputError(msg)
+    return recording
+
+
+def stamp_ns(stamp: Any) -> int:
+    """A builtin_interfaces/Time or Duration in whole nanoseconds."""
+    return int(stamp.sec) * NANOSECONDS_PER_SECOND + int(stamp.nanosec)
+
+
+def _vector(value: Any) -> Floats:
+    return np.array([value.x, value.y, value.z], dtype=np.float64)
+
+
+def _quaternion(value: Any) -> Floats:
+    return np.array([value.x, value.y, value.z, value.w], dtype=np.float64)
+
+
+def _pose(position: Any, orientation: Any) -> Pose:
+    return Pose(float(position.x), float(position.y), float(position.z), _quaternion(orientation))
+
+
+def _add_odometry(recording: Recording, _topic: str, _log_ns: int, message: Any) -> None:
+    pose, twist = message.pose.pose, message.twist.twist
+    recording.odometry.append(
+        OdometrySample(
+            stamp_ns(message.header.stamp),
+            _vector(pose.position),
+            _quaternion(pose.orientation),
+            _vector(twist.linear),
+            float(twist.angular.z),
+        )
+    )
+
+
+def _add_plan(recording: Recording, topic: str, _log_ns: int, message: Any) -> None:
+    points = message.points
+    poses = [_pose(point.pose.position, point.pose.orientation) for point in points]
+    plan = RecordedPlan(
+        t0_ns=stamp_ns(message.header.stamp),
+        ego_pose=_pose(message.ego_pose.position, message.ego_pose.orientation),
+        position_m=np.array([pose.position_m for pose in poses]).reshape(-1, 3),
+        yaw_rad=np.array([pose.yaw_rad for pose in poses]),
+        time_s=np.array([stamp_ns(point.time_from_start) / NANOSECONDS_PER_SECOND for point in points]),
+        speed_mps=np.array([point.speed for point in points]),
+        curvature=np.array([point.curvature for point in points]),
+        fallback_reason=message.status_reason,
+        target=message.target,
+    )
+    (recording.reference_plans if _is_reference(topic) else recording.plans).append(plan)
+
+
+def _add_rationale(recording: Recording, topic: str, _log_ns: int, message: Any) -> None:
+    texts = recording.reference_rationales if _is_reference(topic) else recording.rationales
+    texts[stamp_ns(message.header.stamp)] = message.text
+
+
+def _is_reference(topic: str) -> bool:
+    return "/reference/" in topic
+
+
+def _add_costs(recording: Recording, _topic: str, _log_ns: int, message: Any) -> None:
+    recording.costs[stamp_ns(message.header.stamp)] = RecordedCosts(
+        {stage: float(getattr(message, f"{stage}_ms")) for stage in STAGES},
+        float(message.observation_age_ms),
+        float(message.mean_acceptance_length),
+        int(message.dropped_ticks),
+    )
+
+
+def _camera_of(topic: str) -> str:
+    """/carla/ego_vehicle/front_wide/image/compressed and .../front_wide/camera_info -> front_wide."""
+    names = [name for name in topic.split("/") if name not in ("image", "image_raw", "compressed", "camera_info")]
+    return names[-1]
+
+
+def _add_picture(recording: Recording, topic: str, _log_ns: int, message: Any) -> None:
+    picture = RecordedPicture(stamp_ns(message.header.stamp), bytes(message.data))
+    recording.pictures.setdefault(_camera_of(topic), []).append(picture)
+
+
+def _add_intrinsics(recording: Recording, topic: str, _log_ns: int, message: Any) -> None:
+    recording.intrinsics[_camera_of(topic)] = np.array(message.k, dtype=np.float64).reshape(3, 3), int(message.width)
+
+
+def _add_mounts(recording: Recording, topic: str, _log_ns: int, message: Any) -> None:
+    if topic.endswith("/tf_static"):
+        for transform in message.transforms:
+            placed = transform.transform
+            recording.mounts[transform.child_frame_id] = _pose(placed.translation, placed.rotation)
+
+
+def _add_event(recording: Recording, _topic: str, log_ns: int, message: Any) -> None:
+    recording.events.append((log_ns, message.data))
+
+
+def _add_scenery(recording: Recording, topic: str, log_ns: int, message: Any) -> None:
+    if message.markers:
+        shapes = tuple(shape for marker in message.markers for shape in shapes_of(marker))
+        since_ns = stamp_ns(message.markers[0].header.stamp) or log_ns
+        recording.scenery.setdefault(topic, []).append((since_ns, shapes))
+
+
+_READERS: dict[str, Callable[[Recording, str, int, Any], None]] = {
+    "nav_msgs/msg/Odometry": _add_odometry,
+    "flatrope_planner/msg/PlannedTrajectory": _add_plan,
+    "flatrope_planner/msg/Rationale": _add_rationale,
+    "flatrope_planner/msg/SpeculationStats": _add_costs,
+    "sensor_msgs/msg/CompressedImage": _add_picture,
+    "sensor_msgs/msg/CameraInfo": _add_intrinsics,
+    "tf2_msgs/msg/TFMessage": _add_mounts,
+    "visualization_msgs/msg/MarkerArray": _add_scenery,
+    "std_msgs/msg/String": _add_event,
+}

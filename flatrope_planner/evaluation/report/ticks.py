@@ -1,0 +1,134 @@
+"""Puts together what belongs to one tick: plan, words, costs, picture; and cuts the drive into scenes."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flatrope_planner.domain import Decision, Floats, ns_to_seconds
+from flatrope_planner.evaluation.report.recording import (
+    RecordedCosts,
+    RecordedPicture,
+    RecordedPlan,
+    Recording,
+)
+from flatrope_planner.evaluation.report.shapes import Shape
+from flatrope_planner.planning.odometry import MAX_JUMP_M, MAX_SPEED_MPS, OdometrySample
+from flatrope_planner.simulation.narrator import decision_of
+
+# A picture further from t0 than this does not show what the plan was made from.
+PICTURE_TOLERANCE_NS = 60_000_000
+
+
+@dataclass(frozen=True)
+class Tick:
+    """One plan and everything around it."""
+
+    t0_s: float
+    plan: RecordedPlan
+    rationale: str
+    decision: Decision | None
+    reference_rationale: str
+    costs: RecordedCosts | None
+    # Camera -> the picture at t0.
+    pictures: dict[str, RecordedPicture]
+    shapes: tuple[Shape, ...]
+    scene: int
+
+
+@dataclass(frozen=True)
+class DrivenScene:
+    """A stretch of the drive without a jump."""
+
+    title: str
+    # "success", what went wrong, or "" when nobody judged.
+    outcome: str
+    start_s: float
+    end_s: float
+    odometry: tuple[OdometrySample, ...]
+
+    @property
+    def distance_m(self) -> float:
+        """Length of the path driven."""
+        places_m = np.array([sample.position_m for sample in self.odometry])
+        return float(np.sum(np.linalg.norm(np.diff(places_m, axis=0), axis=1)))
+
+
+def seconds_into(recording: Recording, time_ns: int) -> float:
+    """Seconds since the first odometry."""
+    return ns_to_seconds(time_ns - recording.odometry[0].stamp_ns)
+
+
+def driven_scenes(recording: Recording) -> list[DrivenScene]:
+    """The drive, cut where the vehicle was put elsewhere."""
+    groups: list[list[OdometrySample]] = []
+    for sample in recording.odometry:
+        if not groups or _jumps(groups[-1][-1], sample):
+            groups.append([])
+        groups[-1].append(sample)
+    ends_ns = [group[0].stamp_ns for group in groups[1:]] + [2 * groups[-1][-1].stamp_ns]
+    return [
+        _scene(recording, number, group, end_ns)
+        for number, (group, end_ns) in enumerate(zip(groups, ends_ns, strict=True), start=1)
+    ]
+
+
+def ticks_of(recording: Recording, scenes: list[DrivenScene]) -> list[Tick]:
+    """All ticks in the order of their t0."""
+    starts_s = [scene.start_s for scene in scenes]
+    return [_tick(recording, plan, starts_s) for plan in sorted(recording.plans, key=lambda plan: plan.t0_ns)]
+
+
+def stage_times_ms(ticks: Sequence[Tick], stage: str) -> Floats:
+    """Milliseconds of one stage over all ticks that report it."""
+    return np.array([tick.costs.stage_ms[stage] for tick in ticks if tick.costs and stage in tick.costs.stage_ms])
+
+
+def _jumps(before: OdometrySample, after: OdometrySample) -> bool:
+    apart_s = ns_to_seconds(after.stamp_ns - before.stamp_ns)
+    moved_m = float(np.linalg.norm(after.position_m - before.position_m))
+    return apart_s < 0.0 or moved_m > MAX_SPEED_MPS * apart_s + MAX_JUMP_M
+
+
+def _scene(recording: Recording, number: int, odometry: list[OdometrySample], end_ns: int) -> DrivenScene:
+    """Name and outcome from the last word said about the scene, as in `lead 3: success`."""
+    told = [text for stamp_ns, text in recording.events if odometry[0].stamp_ns <= stamp_ns < end_ns]
+    judged = [text for text in told if ": " in text]
+    title, _, outcome = (judged[-1:] or told[-1:] or [f"scene {number}"])[0].partition(": ")
+    start_s, last_s = (seconds_into(recording, sample.stamp_ns) for sample in (odometry[0], odometry[-1]))
+    return DrivenScene(title, outcome, start_s, last_s, tuple(odometry))
+
+
+def _tick(recording: Recording, plan: RecordedPlan, starts_s: list[float]) -> Tick:
+    t0_s = seconds_into(recording, plan.t0_ns)
+    rationale = recording.rationales.get(plan.t0_ns, "")
+    return Tick(
+        t0_s=t0_s,
+        plan=plan,
+        rationale=rationale,
+        decision=decision_of(rationale),
+        reference_rationale=recording.reference_rationales.get(plan.t0_ns, ""),
+        costs=recording.costs.get(plan.t0_ns),
+        pictures=_pictures_at(recording, plan.t0_ns),
+        shapes=_shapes_at(recording, plan.t0_ns),
+        scene=max(bisect_right(starts_s, t0_s + 1e-6) - 1, 0),
+    )
+
+
+def _shapes_at(recording: Recording, time_ns: int) -> tuple[Shape, ...]:
+    shapes: list[Shape] = []
+    for arrays in recording.scenery.values():
+        seen = bisect_right(arrays, time_ns, key=lambda array: array[0]) - 1
+        shapes += arrays[seen][1] if seen >= 0 else ()
+    return tuple(shapes)
+
+
+def _pictures_at(recording: Recording, t0_ns: int) -> dict[str, RecordedPicture]:
+    nearest = {
+        camera: min(pictures, key=lambda picture: abs(picture.stamp_ns - t0_ns))
+        for camera, pictures in recording.pictures.items()
+    }
+    return {
+        camera: picture for camera, picture in nearest.items() if abs(picture.stamp_ns - t0_ns) <= PICTURE_TOLERANCE_NS
+    }
