@@ -1,0 +1,57 @@
+"""Finds and reads the files of config/."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+
+from flatrope_planner.errors import SetupError
+
+PACKAGE = "flatrope_planner"
+
+
+def config_file(name: str) -> Path:
+    """The file of that name in config/, of the checkout this module lies in or else of the installed package.
+
+    Raises:
+        SetupError: if there is none.
+    """
+    roots = [Path(__file__).resolve().parents[2], *_installed()]
+    for root in roots:
+        path = root / "config" / name
+        if path.is_file():
+            return path
+    msg = f"config/{name} is in none of: {', '.join(str(root) for root in roots)}; is the package sourced?"
+    raise SetupError(msg)
+
+
+def _installed() -> list[Path]:
+    try:
+        return [Path(get_package_share_directory(PACKAGE))]
+    except (PackageNotFoundError, OSError):
+        # Not installed, or nothing is sourced at all.
+        return []
+
+
+def read_parameter_file(path: Path) -> dict[str, Any]:
+    """The parameters that a ROS parameter file sets for any node.
+
+    Raises:
+        SetupError: if the file cannot be read as one.
+    """
+    try:
+        parameters = yaml.safe_load(path.read_text(encoding="utf-8"))["/**"]["ros__parameters"]
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as err:
+        msg = f"{path} is no parameter file with a section /**: ros__parameters ({err})"
+        raise SetupError(msg) from err
+    return dict(parameters)
+
+
+def default_parameters(name: str) -> dict[str, Any]:
+    """The parameters set in config/<name>.
+
+    Raises:
+        SetupError: if it is missing or unreadable.
+    """
+    return read_parameter_file(config_file(name))

@@ -1,0 +1,185 @@
+"""The one description of what runs: processes, names, remappings, parameters, environment, arguments.
+
+Two front ends start it: the launch files (through `launching`) and the command line (through `processes`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flatrope_planner.bringup.configuration import config_file, default_parameters, read_parameter_file
+from flatrope_planner.errors import InputError
+
+PLANNER, DIAGNOSTICS, CONTROLLER, SIMULATOR = "planner", "diagnostics", "controller", "simulator"
+
+ParameterValue = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class Argument:
+    """Something a person may choose when starting."""
+
+    name: str
+    default: str
+    meaning: str
+    # Empty: anything.
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NodeProcess:
+    """One node in a process of its own."""
+
+    # Also the name of the module in flatrope_planner.nodes.
+    executable: str
+    name: str
+    # Path of the file with its parameters, and what is set beyond it.
+    parameter_file: str
+    parameters: dict[str, ParameterValue] = field(default_factory=dict)
+    remappings: tuple[tuple[str, str], ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+ROLE = Argument("role", "ego_vehicle", "role name of the ego vehicle in CARLA: the topics are /carla/<role>/...")
+USE_SIM_TIME = Argument("use_sim_time", "false", "take the time from /clock", ("true", "false"))
+PLANNER_FILE = Argument("params_file", "", "parameter file of the planner; empty: config/planner.param.yaml")
+CAMERA_TOPIC = Argument("camera_topic", "/carla/{role}/{camera}/image", "where the pictures come from")
+ODOMETRY_TOPIC = Argument("odometry_topic", "/carla/{role}/odometry", "where the ego state comes from")
+DRIVER = Argument(
+    "planner", "nano", "who drives: the planner node, or the simulator's own driver", ("nano", "reference")
+)
+FAMILY = Argument("family", "tour", "family of scenes, several separated by commas, or tour: all trained ones")
+SEED = Argument("seed", "1", "seed of the scenes")
+REAL_TIME_FACTOR = Argument("real_time_factor", "1.0", "simulated seconds a second; 0: as fast as possible")
+
+PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, PLANNER_FILE, CAMERA_TOPIC, ODOMETRY_TOPIC)
+DEMO_ARGUMENTS = (DRIVER, FAMILY, SEED, REAL_TIME_FACTOR, ROLE, PLANNER_FILE)
+
+
+def completed(arguments: tuple[Argument, ...], chosen: Mapping[str, str]) -> dict[str, str]:
+    """The value of every argument: the chosen one or else the default.
+
+    Raises:
+        InputError: naming an argument that does not exist, or a value that is not among the choices.
+    """
+    known = {argument.name: argument for argument in arguments}
+    for name, value in chosen.items():
+        if name not in known:
+            msg = f"there is no argument {name!r}; there are {', '.join(known)}"
+            raise InputError(msg)
+        if known[name].choices and value not in known[name].choices:
+            msg = f"{name} is {value!r}, expected one of {', '.join(known[name].choices)}"
+            raise InputError(msg)
+    return {name: chosen.get(name, argument.default) for name, argument in known.items()}
+
+
+def planner_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
+    """The planner and its diagnostics, fed by whoever publishes the sensors.
+
+    Raises:
+        InputError: on an argument that does not fit.
+    """
+    return _planner_and_diagnostics(completed(PLANNER_ARGUMENTS, chosen))
+
+
+def demo_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
+    """Everything: simulator, planner, diagnostics and controller.
+
+    Raises:
+        InputError: on an argument that does not fit.
+    """
+    values = completed(DEMO_ARGUMENTS, chosen)
+    sensors = {CAMERA_TOPIC.name: CAMERA_TOPIC.default, ODOMETRY_TOPIC.name: ODOMETRY_TOPIC.default}
+    planner = _planner_and_diagnostics({**values, **sensors, USE_SIM_TIME.name: "true"})
+    return (*planner, _controller(values), _simulator(values))
+
+
+def demo_environment() -> dict[str, str]:
+    """What every process of a demo needs: traffic that stays on this machine."""
+    return {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+
+
+def image_environment() -> dict[str, str]:
+    """What a process that sends pictures needs: shared memory that holds several of them.
+
+    The variable's name differs between the versions of Fast DDS (2: Humble to Jazzy; 3: Kilted and later).
+    """
+    profile = str(config_file("fastdds.xml"))
+    return {"FASTRTPS_DEFAULT_PROFILES_FILE": profile, "FASTDDS_DEFAULT_PROFILES_FILE": profile}
+
+
+def _planner_and_diagnostics(values: Mapping[str, str]) -> tuple[NodeProcess, NodeProcess]:
+    use_sim_time = values[USE_SIM_TIME.name] == "true"
+    file = values[PLANNER_FILE.name] or str(config_file("planner.param.yaml"))
+    role, odometry, camera_topic = (values[a.name] for a in (ROLE, ODOMETRY_TOPIC, CAMERA_TOPIC))
+    planner = NodeProcess(
+        executable="planner_node",
+        name=PLANNER,
+        parameter_file=file,
+        parameters={"use_sim_time": use_sim_time},
+        remappings=(
+            ("~/input/odometry", odometry.replace("{role}", role)),
+            *(
+                (f"~/input/camera/{camera}", camera_topic.replace("{role}", role).replace("{camera}", camera))
+                for camera in _cameras(file)
+            ),
+        ),
+        environment=image_environment(),
+    )
+    diagnostics = NodeProcess(
+        executable="diagnostics_node",
+        name=DIAGNOSTICS,
+        parameter_file=str(config_file("diagnostics.param.yaml")),
+        parameters={"use_sim_time": use_sim_time, "planner_name": PLANNER},
+        remappings=(
+            ("~/input/speculation", f"/{PLANNER}/output/speculation"),
+            ("~/input/status", f"/{PLANNER}/output/status"),
+        ),
+    )
+    return planner, diagnostics
+
+
+def _controller(values: Mapping[str, str]) -> NodeProcess:
+    reference = values[DRIVER.name] == "reference"
+    trajectory = f"/{SIMULATOR}/reference/trajectory" if reference else f"/{PLANNER}/output/trajectory"
+    return NodeProcess(
+        executable="controller_node",
+        name=CONTROLLER,
+        parameter_file=str(config_file("controller.param.yaml")),
+        parameters={"use_sim_time": True, "simulator_waits": True},
+        remappings=(
+            ("~/input/odometry", f"/carla/{values[ROLE.name]}/odometry"),
+            ("~/input/trajectory", trajectory),
+            ("~/output/twist", f"/carla/{values[ROLE.name]}/twist"),
+        ),
+    )
+
+
+def _simulator(values: Mapping[str, str]) -> NodeProcess:
+    return NodeProcess(
+        executable="simulator_node",
+        name=SIMULATOR,
+        parameter_file=str(config_file("simulator.param.yaml")),
+        parameters={
+            "role": values[ROLE.name],
+            "family": values[FAMILY.name],
+            "seed": _number(values, SEED, int),
+            "real_time_factor": _number(values, REAL_TIME_FACTOR, float),
+        },
+        environment=image_environment(),
+    )
+
+
+def _number(values: Mapping[str, str], argument: Argument, kind: type[int] | type[float]) -> int | float:
+    try:
+        return kind(values[argument.name])
+    except ValueError as err:
+        msg = f"{argument.name} is {values[argument.name]!r}, expected a number"
+        raise InputError(msg) from err
+
+
+def _cameras(parameter_file: str) -> tuple[str, ...]:
+    """The planner's cameras: what its parameter file says, or the default where it says nothing."""
+    name = "cameras"
+    own = read_parameter_file(Path(parameter_file))
+    return tuple(own[name] if name in own else default_parameters("planner.param.yaml")[name])

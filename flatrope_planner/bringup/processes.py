@@ -1,0 +1,150 @@
+"""Starts a description as plain processes and ends them together: `flatrope up` and `flatrope demo`."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Event, Thread
+from types import FrameType, TracebackType
+
+from flatrope_planner.bringup.description import NodeProcess
+
+# Time for a node to end by itself after SIGINT; after it, SIGKILL.
+GRACE_S = 4.0
+POLL_S = 0.05
+
+Write = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A process that has come to its end."""
+
+    name: str
+    exit_code: int
+
+
+class ProcessGroup:
+    """Runs nodes, passes on what they print, and leaves nothing running."""
+
+    def __init__(self, processes: Sequence[NodeProcess], environment: Mapping[str, str], write: Write = print) -> None:
+        """Prepare; entering the context starts. `write` gets each line of output, from several threads.
+
+        Args:
+            processes: what to run.
+            environment: set for all of them, beyond the present one.
+            write: takes one line without its end.
+        """
+        self._processes, self._environment, self._write = processes, dict(environment), write
+        self._running: dict[str, subprocess.Popen[str]] = {}
+        self._forwarders: list[Thread] = []
+
+    def __enter__(self) -> "ProcessGroup":
+        try:
+            for process in self._processes:
+                self._start(process)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def ended(self) -> Ended | None:
+        """The first process found to have ended, None while all run."""
+        for name, process in self._running.items():
+            code = process.poll()
+            if code is not None:
+                return Ended(name, code)
+        return None
+
+    def stop(self) -> None:
+        """Ask all to end, and end those that do not."""
+        for process in self._running.values():
+            _signal_group(process, signal.SIGINT)
+        until_s = time.monotonic() + GRACE_S
+        for name, process in self._running.items():
+            try:
+                process.wait(max(0.0, until_s - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self._write(f"[{name}] does not end by itself: killed")
+            # A node's own children, if it has any, go with it.
+            _signal_group(process, signal.SIGKILL)
+            process.wait()
+        for forwarder in self._forwarders:
+            forwarder.join(1.0)
+        self._running.clear()
+
+    def _start(self, process: NodeProcess) -> None:
+        # A session of its own: Ctrl-C in the terminal reaches us alone, and we decide how the nodes end.
+        child = subprocess.Popen(
+            command_line(process),
+            env={**os.environ, **self._environment, **process.environment, "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        self._running[process.name] = child
+        forwarder = Thread(target=self._forward, args=(process.name, child), daemon=True)
+        forwarder.start()
+        self._forwarders.append(forwarder)
+
+    def _forward(self, name: str, child: "subprocess.Popen[str]") -> None:
+        if child.stdout is not None:
+            with child.stdout as lines:
+                for line in lines:
+                    self._write(f"[{name}] {line.rstrip()}")
+
+
+def command_line(process: NodeProcess) -> list[str]:
+    """The command that runs a node with this very Python."""
+    command = [sys.executable, "-m", "flatrope_planner.nodes", process.executable, "--ros-args"]
+    command += ["-r", f"__node:={process.name}", "--params-file", process.parameter_file]
+    for name, value in process.parameters.items():
+        command += ["-p", f"{name}:={_parameter_text(value)}"]
+    for source, target in process.remappings:
+        command += ["-r", f"{source}:={target}"]
+    return command
+
+
+def run(processes: Sequence[NodeProcess], environment: Mapping[str, str], write: Write = print) -> int:
+    """Run until SIGINT or SIGTERM, or until one process ends, which ends all; returns the exit code."""
+    asked = Event()
+
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        asked.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with ProcessGroup(processes, environment, write) as group:
+            while not asked.wait(POLL_S):
+                ended = group.ended()
+                if ended is not None:
+                    write(f"{ended.name} has ended with exit code {ended.exit_code}: ending all")
+                    return 0 if ended.exit_code == 0 else 1
+            return 0
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _parameter_text(value: bool | int | float | str) -> str:
+    """The value as YAML that keeps its type."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"'{value}'" if isinstance(value, str) else repr(value)
+
+
+def _signal_group(process: "subprocess.Popen[str]", number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

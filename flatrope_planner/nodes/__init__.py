@@ -1,0 +1,1 @@
+"""The ROS 2 nodes: the only room that imports rclpy."""

@@ -1,0 +1,182 @@
+"""The simulation's loop: steps a world through its episodes at the pace asked for, under commands from outside.
+
+Knows no ROS: what is to be seen of each moment goes to a `Stage`, commands come from a mailbox.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+from flatrope_planner.dimensions import HISTORY_SPAN_S
+from flatrope_planner.domain import DriveCommand, seconds_to_ns
+from flatrope_planner.errors import InputError
+from flatrope_planner.nodes.command_mailbox import CommandMailbox
+from flatrope_planner.planning.pose import Pose2D
+from flatrope_planner.planning.tracking import track
+from flatrope_planner.simulation.driver import ReferenceDriver, ReferencePlan
+from flatrope_planner.simulation.world import STEP_S, TRAINED_FAMILIES, Family, Split, World
+
+TOUR = "tour"
+# Odometry every step, pictures at 10 Hz, the reference driver's view at 2 Hz.
+CAMERA_STEPS = 2
+REFERENCE_STEPS = 10
+# Until the planner can know the history it needs, the reference driver has the wheel; as in the benchmark.
+HANDOVER_STEPS = round(HISTORY_SPAN_S / STEP_S)
+# The clock begins here, as zero means "no stamp", and leaps this far between episodes: nothing of the last one is
+# then young enough to be mistaken for the next.
+EPOCH_S = 1.0
+GAP_S = 5.0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One step of an episode, ready to be shown."""
+
+    world: World
+    stamp_ns: int
+    # The reference driver's plan, at the steps that have one.
+    reference: ReferencePlan | None
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether the cameras expose now."""
+        return self.world.steps % CAMERA_STEPS == 0
+
+
+class Stage(Protocol):
+    """Where the simulation is seen."""
+
+    def show(self, moment: Moment) -> None:
+        """Publish a moment."""
+        ...
+
+    def conclude(self, world: World) -> None:
+        """Publish how an episode ended."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Say what a person should know."""
+        ...
+
+
+@dataclass(frozen=True)
+class DrivingSettings:
+    """What to drive and how fast."""
+
+    families: tuple[Family, ...]
+    split: Split
+    seed: int
+    # 0: as fast as possible.
+    real_time_factor: float
+    wait_for_command: bool
+    control_timeout_s: float
+    # Drive all families once, or again and again with other seeds.
+    once: bool
+
+
+def families_of(text: str) -> tuple[Family, ...]:
+    """The families named in "tour" or "lead,curve".
+
+    Raises:
+        InputError: naming one that does not exist.
+    """
+    if text == TOUR:
+        return TRAINED_FAMILIES
+    try:
+        return tuple(Family(name.strip()) for name in text.split(","))
+    except ValueError as err:
+        msg = f"family is {text!r}, expected {TOUR} or, separated by commas, {', '.join(f.value for f in Family)}"
+        raise InputError(msg) from err
+
+
+class Driving:
+    """Runs episodes until they are done or the mailbox is closed."""
+
+    def __init__(self, settings: DrivingSettings, mailbox: CommandMailbox, stage: Stage) -> None:
+        """Prepare; `run` drives."""
+        self._settings, self._mailbox, self._stage = settings, mailbox, stage
+        self._stamp_ns = seconds_to_ns(EPOCH_S)
+
+    def run(self) -> None:
+        """Drive all episodes."""
+        for family, seed in self._episodes():
+            self._drive(World(family, seed, self._settings.split))
+            if self._mailbox.closed:
+                return
+            self._stamp_ns += seconds_to_ns(GAP_S)
+
+    def _episodes(self) -> Iterator[tuple[Family, int]]:
+        seeds = [self._settings.seed] if self._settings.once else count(self._settings.seed)
+        return ((family, seed) for seed in seeds for family in self._settings.families)
+
+    def _drive(self, world: World) -> None:
+        """One episode."""
+        self._mailbox.clear()
+        reference = _ReferenceWheel(world)
+        steering = _Steering(self._settings, self._mailbox, self._stage)
+        pace = _Pace(self._settings.real_time_factor)
+        while not world.outcome.done and not self._mailbox.closed:
+            plan = reference.plan() if world.steps % REFERENCE_STEPS == 0 else None
+            self._stage.show(Moment(world, self._stamp_ns, plan))
+            command = reference.command() if world.steps < HANDOVER_STEPS else steering.command(reference.command)
+            world.step(command)
+            self._stamp_ns += seconds_to_ns(STEP_S)
+            self._mailbox.sleep(pace.rest_s())
+        if world.outcome.done:
+            self._stage.show(Moment(world, self._stamp_ns, None))
+            self._stage.conclude(world)
+
+
+class _ReferenceWheel:
+    """The reference driver, and the command that follows its last plan."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._driver = world, ReferenceDriver(world)
+
+    def plan(self) -> ReferencePlan:
+        self._plan, self._pose_t0, self._t0_s = self._driver.plan(), _pose(self._world), self._world.time_s
+        return self._plan
+
+    def command(self) -> DriveCommand:
+        world, age_s = self._world, self._world.time_s - self._t0_s
+        return track(self._plan.trajectory, self._pose_t0, _pose(world), world.ego.speed_mps, age_s)
+
+
+class _Steering:
+    """The commands from outside, waited for if they are late."""
+
+    def __init__(self, settings: DrivingSettings, mailbox: CommandMailbox, stage: Stage) -> None:
+        self._settings, self._mailbox, self._stage = settings, mailbox, stage
+        self._steps_without = CAMERA_STEPS
+
+    def command(self, otherwise: Callable[[], DriveCommand]) -> DriveCommand:
+        """The newest command; `otherwise` as long as none has come in this episode."""
+        late = self._settings.wait_for_command and self._steps_without >= CAMERA_STEPS
+        command, fresh = self._mailbox.take(self._settings.control_timeout_s if late else 0.0)
+        if fresh or late:
+            self._steps_without = 0
+        if late and not fresh and not self._mailbox.closed:
+            held = "the reference driver goes on" if command is None else "the last one goes on"
+            self._stage.warn(f"no command for {self._settings.control_timeout_s:.1f} s: {held}")
+        self._steps_without += 1
+        return otherwise() if command is None else command
+
+
+class _Pace:
+    """Keeps simulated time from running faster than asked for; time lost while waiting is not made up for."""
+
+    def __init__(self, real_time_factor: float) -> None:
+        self._step_s = STEP_S / real_time_factor if real_time_factor > 0.0 else 0.0
+        self._next_s = time.monotonic()
+
+    def rest_s(self) -> float:
+        """How long to wait before the next step."""
+        now_s = time.monotonic()
+        self._next_s = max(self._next_s + self._step_s, now_s)
+        return self._next_s - now_s
+
+
+def _pose(world: World) -> Pose2D:
+    return Pose2D(world.ego.x_m, world.ego.y_m, world.ego.yaw_rad)

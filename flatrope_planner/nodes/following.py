@@ -1,0 +1,73 @@
+"""What the controller commands and when it says nothing. Knows no ROS."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flatrope_planner.conversion.plans import PlacedTrajectory
+from flatrope_planner.domain import DriveCommand, ns_to_seconds
+from flatrope_planner.planning.odometry import MAX_JUMP_M, MAX_SPEED_MPS, OdometrySample
+from flatrope_planner.planning.tracking import track
+
+STANDING_MPS = 0.05
+
+
+@dataclass(frozen=True)
+class Following:
+    """How long a plan is good for, and how to stop without one."""
+
+    max_plan_age_s: float
+    braking_mps2: float
+    # Say nothing instead of braking: the simulator stands still until the next command.
+    simulator_waits: bool
+
+
+class Follower:
+    """Turns the newest plan and odometry into commands."""
+
+    def __init__(self, settings: Following) -> None:
+        """Begin without a plan, and silent until there is one."""
+        self._settings = settings
+        self._plan: PlacedTrajectory | None = None
+        self._odometry: OdometrySample | None = None
+        self._last = DriveCommand(0.0, 0.0)
+
+    @property
+    def engaged(self) -> bool:
+        """Whether there ever was a plan."""
+        return self._plan is not None
+
+    def take_plan(self, plan: PlacedTrajectory) -> None:
+        """Follow this plan from now on."""
+        self._plan = plan
+
+    def take_odometry(self, sample: OdometrySample) -> None:
+        """Know where the vehicle is."""
+        self._odometry = sample
+
+    def follow(self) -> DriveCommand | None:
+        """The command at the newest odometry; None if there is no plan that is good for it."""
+        plan, now = self._plan, self._odometry
+        if plan is None or now is None or not self._fits(plan, now):
+            return None
+        age_s = max(0.0, ns_to_seconds(now.stamp_ns - plan.t0_ns))
+        here = now.pose.on_ground
+        self._last = track(plan.trajectory, plan.pose_t0.on_ground, here, now.speed_mps, age_s)
+        return self._last
+
+    def brake(self, dt_s: float) -> DriveCommand | None:
+        """The next command of a comfortable stop, the last one's bend kept; None where silence is what stops."""
+        if self._settings.simulator_waits or not self.engaged:
+            return None
+        speed = max(0.0, self._last.speed_mps - self._settings.braking_mps2 * dt_s)
+        share = speed / self._last.speed_mps if self._last.speed_mps > STANDING_MPS else 0.0
+        self._last = DriveCommand(speed, self._last.yaw_rate_radps * share)
+        return self._last
+
+    def _fits(self, plan: PlacedTrajectory, now: OdometrySample) -> bool:
+        """Whether the plan is neither too old, nor of a time to come, nor made at a place out of reach."""
+        age_s = ns_to_seconds(now.stamp_ns - plan.t0_ns)
+        if abs(age_s) > self._settings.max_plan_age_s:
+            return False
+        apart_m = float(np.linalg.norm(now.position_m - plan.pose_t0.position_m))
+        return apart_m <= MAX_SPEED_MPS * abs(age_s) + MAX_JUMP_M

@@ -1,0 +1,66 @@
+"""How every node runs: from its start to a quiet end, whoever asks for it and however often."""
+
+import signal
+import sys
+from collections.abc import Callable
+from threading import Event
+from types import FrameType
+from typing import Protocol
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
+
+from flatrope_planner.errors import FlatropeError
+
+# Longest time until a request to end is noticed.
+POLL_S = 0.05
+
+
+class RunningNode(Protocol):
+    """A node that can be asked whether it has finished its work, and closed."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do; a node that serves on and on never is."""
+        ...
+
+    def close(self) -> None:
+        """End threads and destroy the node."""
+        ...
+
+
+def run_node(make_node: Callable[[], RunningNode]) -> int:
+    """Run a node until it is finished or SIGINT or SIGTERM asks for the end; returns the exit code.
+
+    The signals only set a flag: nothing is interrupted half way, and a second signal changes nothing.
+    """
+    stop = Event()
+
+    def ask_to_end(_signal: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, ask_to_end)
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        return _spin(make_node, stop)
+    finally:
+        rclpy.try_shutdown()
+
+
+def _spin(make_node: Callable[[], RunningNode], stop: Event) -> int:
+    try:
+        node = make_node()
+    except FlatropeError as err:
+        print(err, file=sys.stderr)
+        return 1
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        while not stop.is_set() and not node.finished:
+            executor.spin_once(timeout_sec=POLL_S)
+    finally:
+        executor.shutdown()
+        node.close()
+    return 0

@@ -1,0 +1,191 @@
+"""The planning thread: loads the planner, then plans tick by tick. Knows no ROS: it is polled and it calls back."""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Condition, Thread
+from typing import Protocol
+
+from flatrope_planner.domain import Observation, Plan, seconds_to_ns
+from flatrope_planner.errors import FlatropeError, NotReadyError
+from flatrope_planner.nodes.inputs import PlannerInputs
+from flatrope_planner.nodes.monitoring import Level, TaskReport
+from flatrope_planner.planning.observation import ObservationSpec
+from flatrope_planner.planning.pose import Pose
+
+# Longest wait for a plan in flight when the node ends.
+JOIN_TIMEOUT_S = 4.0
+
+
+class PlanningCore(Protocol):
+    """What plans."""
+
+    @property
+    def observation_spec(self) -> ObservationSpec:
+        """What `plan` wants to see."""
+        ...
+
+    def plan(self, observation: Observation) -> Plan:
+        """The plan for one observation."""
+        ...
+
+
+@dataclass(frozen=True)
+class FinishedTick:
+    """A plan with the place it starts from."""
+
+    plan: Plan
+    pose_t0: Pose
+    frame_id: str
+    # Counts since the start, this tick included.
+    ticks: int
+    dropped_ticks: int
+
+
+class PlanningWorker:
+    """Plans in a thread of its own whenever `poll` finds a tick due."""
+
+    def __init__(
+        self,
+        inputs: PlannerInputs,
+        load: Callable[[], PlanningCore],
+        deliver: Callable[[FinishedTick], None],
+        period_s: float,
+    ) -> None:
+        """Plan from `inputs` with what `load` returns, at most every `period_s`; `deliver` is called in the thread."""
+        self._inputs, self._load, self._deliver = inputs, load, deliver
+        self._period_ns = seconds_to_ns(period_s)
+        self._wakes = Condition()
+        self._thread = Thread(target=self._run, name="planning", daemon=True)
+        self._ending = self._loaded = self._busy = False
+        # Raised by every reset, so that a plan made for the time before is not delivered.
+        self._epoch = 0
+        self._last_t0_ns: int | None = None
+        self._refused_t0_ns: int | None = None
+        self._missed = 0
+        self.ticks = self.dropped_ticks = self.failed_ticks = 0
+        self._load_failure = self._tick_failure = ""
+
+    def start(self) -> None:
+        """Begin to load."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread; a plan in flight is waited for, but not for ever."""
+        with self._wakes:
+            self._ending = True
+            self._wakes.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(JOIN_TIMEOUT_S)
+
+    def reset(self) -> None:
+        """Forget when the last plan was made: the clock was set back."""
+        with self._wakes:
+            self._epoch += 1
+            self._last_t0_ns = self._refused_t0_ns = None
+            self._missed = 0
+
+    def poll(self) -> None:
+        """Start a tick if one is due and none is in flight; count it as dropped if one is."""
+        newest_ns = self._inputs.newest_t0_ns()
+        with self._wakes:
+            if newest_ns is None or not self._loaded or newest_ns == self._refused_t0_ns:
+                return
+            due = self._ticks_due(newest_ns)
+            if not self._busy and due:
+                self._busy, self._missed = True, 0
+                self._wakes.notify_all()
+            elif self._busy and due > self._missed:
+                self.dropped_ticks += due - self._missed
+                self._missed = due
+
+    def reports(self) -> list[TaskReport]:
+        """The state of the model and of planning."""
+        with self._wakes:
+            return [self._model_report(), self._planning_report()]
+
+    def _ticks_due(self, newest_ns: int) -> int:
+        """Whole periods since the last plan; one if there is none, or if time began anew."""
+        if self._last_t0_ns is None or newest_ns < self._last_t0_ns:
+            return 1
+        return (newest_ns - self._last_t0_ns) // self._period_ns
+
+    def _model_report(self) -> TaskReport:
+        if self._load_failure:
+            return TaskReport("model", Level.ERROR, f"model not loaded: {self._load_failure}")
+        if not self._loaded:
+            return TaskReport("model", Level.WARN, "the model is being loaded")
+        return TaskReport("model", Level.OK, "the model is loaded")
+
+    def _planning_report(self) -> TaskReport:
+        values = {
+            "ticks": str(self.ticks),
+            "dropped_ticks": str(self.dropped_ticks),
+            "failed_ticks": str(self.failed_ticks),
+        }
+        if self._tick_failure:
+            return TaskReport("planning", Level.ERROR, f"the last tick failed: {self._tick_failure}", values)
+        if not self.ticks:
+            return TaskReport("planning", Level.WARN, "no plan yet", values)
+        return TaskReport("planning", Level.OK, f"{self.ticks} plans made", values)
+
+    def _run(self) -> None:
+        core = self._loaded_core()
+        if core is None:
+            return
+        while True:
+            with self._wakes:
+                self._wakes.wait_for(lambda: self._busy or self._ending)
+                if self._ending:
+                    return
+                epoch = self._epoch
+            self._tick(core, epoch)
+            with self._wakes:
+                self._busy = False
+
+    def _loaded_core(self) -> PlanningCore | None:
+        try:
+            core = self._load()
+            self._inputs.adopt(core.observation_spec)
+        except Exception as err:
+            # Whatever goes wrong in a thread has to be told, or nobody hears of it.
+            with self._wakes:
+                self._load_failure = _in_one_line(err)
+            return None
+        with self._wakes:
+            self._loaded = True
+        return core
+
+    def _tick(self, core: PlanningCore, epoch: int) -> None:
+        try:
+            observation, pose_t0, frame_id = self._inputs.observe()
+        except NotReadyError:
+            # Tried again with the next picture; what is missing stands in the status of the inputs.
+            with self._wakes:
+                self._refused_t0_ns = self._inputs.newest_t0_ns()
+            return
+        with self._wakes:
+            self._last_t0_ns = observation.t0_ns
+        try:
+            plan = core.plan(observation)
+        except Exception as err:
+            # One bad tick must not end the thread.
+            with self._wakes:
+                self.failed_ticks += 1
+                self._tick_failure = _in_one_line(err)
+            return
+        with self._wakes:
+            self._tick_failure = ""
+            if epoch != self._epoch or self._ending:
+                return
+            self.ticks += 1
+            finished = FinishedTick(plan, pose_t0, frame_id, self.ticks, self.dropped_ticks)
+        self._deliver(finished)
+
+
+def _in_one_line(err: Exception) -> str:
+    """The error in words; where it came from too, unless it was raised on purpose."""
+    if isinstance(err, FlatropeError):
+        return str(err)
+    place = traceback.extract_tb(err.__traceback__)[-1]
+    return f"{type(err).__name__}: {err} ({place.name}, line {place.lineno})"
