@@ -11,6 +11,7 @@ import platform
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -40,6 +41,7 @@ class SetUpError(Exception):
 
 def main() -> int:
     """Set up and return the exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with only_one():
             set_up()
@@ -55,8 +57,9 @@ def main() -> int:
 def set_up() -> None:
     """Bring packages and build up to date, each only if what it is made from has changed."""
     ros = sourced_ros()
-    packages = digest([ros or "wheels", ROOT, base_python(), sys.version, *contents(ROOT.glob("requirements/*.txt"))])
-    build = digest([packages, *contents(build_inputs()), *installed_names()])
+    packages = digest([ros, ROOT, base_python(), sys.version, *contents(ROOT.glob("requirements/*.txt"))])
+    prefixes = os.environ.get("AMENT_PREFIX_PATH") if ros else None
+    build = digest([packages, prefixes, *contents(build_inputs()), *installed_names()])
     if stamp("packages") == packages and stamp("build") == build:
         return
     check_tools(ros)
@@ -72,8 +75,12 @@ def set_up() -> None:
 
 @contextmanager
 def only_one() -> Iterator[None]:
-    """Hold the checkout's lock: two set-ups at once would spoil each other's work."""
+    """Hold the checkout's lock: two set-ups at once would spoil each other's work.
+
+    The steps inherit the lock: should this process be killed, the next set-up waits for what it left running.
+    """
     lock = os.open(ROOT, os.O_RDONLY)
+    os.set_inheritable(lock, True)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -91,7 +98,7 @@ def base_python() -> str:
 
 
 def sourced_ros() -> str | None:
-    """Name and prefixes of the ROS 2 that is sourced in this shell, None if there is none.
+    """Name and place of the ROS 2 that is sourced in this shell, None if there is none.
 
     Raises:
         SetUpError: ROS 2 is sourced, but for another Python.
@@ -99,13 +106,20 @@ def sourced_ros() -> str | None:
     distro = os.environ.get("ROS_DISTRO")
     if not distro:
         return None
-    if subprocess.run([base_python(), "-c", "import rclpy"], capture_output=True, check=False).returncode:
+    found = ask_python("import rclpy; print(rclpy.__file__)")
+    if not found:
         msg = (
             f"ROS 2 {distro} is sourced, but {base_python()} ({platform.python_version()}) cannot import rclpy: "
             "use the Python that ROS was built for (make PYTHON=/usr/bin/python3), or a shell without ROS"
         )
         raise SetUpError(msg)
-    return f"{distro} {os.environ.get('AMENT_PREFIX_PATH', '')}"
+    return f"{distro} {found}"
+
+
+def ask_python(code: str) -> str | None:
+    """What the code prints, None when it fails."""
+    answer = subprocess.run([base_python(), "-c", code], capture_output=True, text=True, check=False)
+    return None if answer.returncode else answer.stdout.strip()
 
 
 def check_tools(ros: str | None) -> None:
@@ -118,7 +132,7 @@ def check_tools(ros: str | None) -> None:
         if not any(map(shutil.which, tools)):
             msg = f"{tools[0]} is needed and was not found: apt install {package}"
             raise SetUpError(msg)
-    if subprocess.run([base_python(), "-c", "import venv, ensurepip"], capture_output=True, check=False).returncode:
+    if ask_python("import venv, ensurepip") is None:
         msg = f"{base_python()} has no venv module: apt install python3-venv"
         raise SetUpError(msg)
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
@@ -236,7 +250,9 @@ def run(title: str, command: list[str], env: dict[str, str] | None = None) -> No
     start_s = time.monotonic()
     with LOG.open("a") as log:
         print(f"$ {shlex.join(command)}", file=log, flush=True)
-        process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, close_fds=False
+        )
     try:
         watch(title, process, start_s)
     finally:
@@ -263,7 +279,7 @@ def watch(title: str, process: subprocess.Popen[bytes], start_s: float) -> None:
             process.wait(pause_s)
             return
         except subprocess.TimeoutExpired:
-            doing = LOG.read_bytes()[-500:].decode(errors="replace").strip().splitlines()[-1]
+            doing = LOG.read_bytes()[-500:].decode(errors="replace").strip().splitlines()[-1][:100]
             show(f"set-up: {title}: {time.monotonic() - start_s:.0f} s ... {doing}", end="")
 
 
