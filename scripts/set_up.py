@@ -220,7 +220,8 @@ def write_launchers(ros: str | None) -> None:
     if ros:
         paths = {"AMENT_PREFIX_PATH": VENV, "LD_LIBRARY_PATH": VENV / "lib", "PYTHONPATH": SITE_PACKAGES}
         lines = [export_path(name, first) for name, first in paths.items()]
-        lines += [f"export {key}={shlex.quote(value)}" for key, value in os.environ.items() if key.startswith("ROS_")]
+        names = ("ROS_DISTRO", "ROS_PYTHON_VERSION", "ROS_VERSION")
+        lines += [f"export {name}={shlex.quote(os.environ[name])}" for name in names if name in os.environ]
     (VENV / "environment").write_text("\n".join(lines) + "\n")
     flatrope = VENV / "bin/flatrope"
     venv = shlex.quote(str(VENV))
