@@ -1,0 +1,133 @@
+"""Everything that is fixed once nano's weights are trained; ships beside them as `config.json`."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers import Qwen3VLConfig, Qwen3VLTextConfig
+
+from flatrope_planner.errors import SetupError
+from flatrope_planner.vla.pictures import PICTURE_HEIGHT, PICTURE_WIDTH
+
+CONFIG_FILE = "config.json"
+MODEL_TYPE = "flatrope_nano"
+
+PATCH_PX = 16
+MERGE = 2
+# Merged tokens of one picture, rows and columns.
+TOKEN_ROWS = PICTURE_HEIGHT // PATCH_PX // MERGE
+TOKEN_COLUMNS = PICTURE_WIDTH // PATCH_PX // MERGE
+TOKENS_PER_PICTURE = TOKEN_ROWS * TOKEN_COLUMNS
+
+
+@dataclass(frozen=True)
+class NanoConfig:
+    """Sizes of nano, what it looks at, and how its actions are scaled."""
+
+    vocab_size: int
+    cameras: tuple[str, ...] = ("front_wide", "front_tele")
+    frames_per_camera: int = 2
+    frame_period_s: float = 0.5
+    text_hidden: int = 192
+    text_intermediate: int = 512
+    layers: int = 4
+    text_heads: int = 6
+    # The expert reads the target's keys and values, so these three hold for both.
+    kv_heads: int = 2
+    head_dim: int = 32
+    # Rotary dimensions of time, height and width, interleaved; half of head_dim in all.
+    mrope_section: tuple[int, int, int] = (6, 5, 5)
+    rope_theta: float = 1000.0
+    vision_hidden: int = 128
+    vision_intermediate: int = 512
+    vision_layers: int = 4
+    vision_heads: int = 4
+    # Vision layers whose features are added after the text layers 0, 1, ...
+    deepstack_layers: tuple[int, ...] = (1, 2)
+    expert_hidden: int = 128
+    expert_intermediate: int = 384
+    expert_heads: int = 4
+    flow_steps: int = 10
+    # Acceleration (m/s^2) and curvature (1/m) over the training data.
+    action_mean: tuple[float, float] = (0.0, 0.0)
+    action_std: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def pictures(self) -> int:
+        """Pictures in a prompt."""
+        return len(self.cameras) * self.frames_per_camera
+
+    def save(self, directory: Path) -> None:
+        """Write `config.json`."""
+        content = {"model_type": MODEL_TYPE, **asdict(self)}
+        (directory / CONFIG_FILE).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, directory: Path) -> "NanoConfig":
+        """Read `config.json`.
+
+        Raises:
+            SetupError: when it is missing or describes another model.
+        """
+        path = directory / CONFIG_FILE
+        try:
+            content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if content.pop("model_type") != MODEL_TYPE:
+                raise KeyError(MODEL_TYPE)
+            return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in content.items()})
+        except (OSError, ValueError, KeyError, TypeError) as err:
+            msg = f"{path}: no configuration of nano ({err}); train one with `flatrope train target`"
+            raise SetupError(msg) from err
+
+
+def vlm_config(config: NanoConfig, image_token: int, vision_start: int, vision_end: int) -> Qwen3VLConfig:
+    """The Qwen3-VL configuration of the target."""
+    return Qwen3VLConfig(
+        text_config=_text_config(
+            config, config.text_hidden, config.text_intermediate, config.text_heads, config.vocab_size
+        ).to_dict(),
+        vision_config={
+            "depth": config.vision_layers,
+            "hidden_size": config.vision_hidden,
+            "intermediate_size": config.vision_intermediate,
+            "num_heads": config.vision_heads,
+            "patch_size": PATCH_PX,
+            "spatial_merge_size": MERGE,
+            "temporal_patch_size": 2,
+            "out_hidden_size": config.text_hidden,
+            # The learned grid is square and resampled to the picture's patches.
+            "num_position_embeddings": (PICTURE_WIDTH // PATCH_PX) ** 2,
+            "deepstack_visual_indexes": list(config.deepstack_layers),
+        },
+        image_token_id=image_token,
+        video_token_id=config.vocab_size,
+        vision_start_token_id=vision_start,
+        vision_end_token_id=vision_end,
+        tie_word_embeddings=False,
+    )
+
+
+def expert_config(config: NanoConfig) -> Qwen3VLTextConfig:
+    """The text-model configuration of the action expert: narrower, but with the target's layers and KV shape."""
+    return _text_config(config, config.expert_hidden, config.expert_intermediate, config.expert_heads, vocab_size=1)
+
+
+def _text_config(config: NanoConfig, hidden: int, intermediate: int, heads: int, vocab_size: int) -> Qwen3VLTextConfig:
+    return Qwen3VLTextConfig(
+        vocab_size=vocab_size,
+        hidden_size=hidden,
+        intermediate_size=intermediate,
+        num_hidden_layers=config.layers,
+        num_attention_heads=heads,
+        num_key_value_heads=config.kv_heads,
+        head_dim=config.head_dim,
+        max_position_embeddings=4096,
+        rope_parameters={
+            "rope_type": "default",
+            "rope_theta": config.rope_theta,
+            "mrope_section": list(config.mrope_section),
+            "mrope_interleaved": True,
+        },
+        attn_implementation="sdpa",
+    )

@@ -1,0 +1,85 @@
+"""nano's network: a Qwen3-VL target and the action expert that reads its keys and values."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from transformers import Qwen3VLForConditionalGeneration
+
+from flatrope_planner.vla import tokenizer as tok
+from flatrope_planner.vla.config import NanoConfig, vlm_config
+from flatrope_planner.vla.expert import ActionExpert
+from flatrope_planner.vla.tokenizer import NanoTokenizer
+from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
+
+# Highest frequency (cycles over all bins) in the first embeddings of the ego-history bins.
+HISTORY_MAX_FREQUENCY = 60.0
+
+
+class NanoModel(nn.Module):
+    """All weights of nano."""
+
+    def __init__(self, config: NanoConfig, tokenizer: NanoTokenizer) -> None:
+        """Random weights from torch's global generator; the embeddings of neighbouring history bins start alike."""
+        super().__init__()
+        image, start, end = (tokenizer.special(token) for token in (tok.IMAGE_PAD, tok.VISION_START, tok.VISION_END))
+        self.config = config
+        self.image_pad = image
+        self.vlm = Qwen3VLForConditionalGeneration(vlm_config(config, image, start, end))
+        self.expert = ActionExpert(config)
+        self.vision = VisionEncoder(self.vlm.model.visual)
+        _start_history_embeddings(self.vlm.get_input_embeddings(), tokenizer.history_ids)
+
+    def read(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        cache: object,
+        mask: Tensor | None = None,
+        features: VisionFeatures | None = None,
+    ) -> Tensor:
+        """Run the text model over new tokens.
+
+        Args:
+            ids: (S, n) tokens.
+            positions: (3, S, n) rotary positions.
+            cache: takes the keys and values (`vla.cache`).
+            mask: bool (S, 1, n, slots), True where attended; None: causal, without a past.
+            features: of the pictures, flattened over all image tokens in `ids`; None when there are none.
+
+        Returns:
+            (S, n, hidden), normalised.
+        """
+        embeds = self.vlm.get_input_embeddings()(ids)
+        visual: dict[str, object] = {}
+        if features is not None:
+            slots = ids == self.image_pad
+            embeds = embeds.masked_scatter(slots[..., None], features.tokens.to(embeds.dtype))
+            visual = {
+                "visual_pos_masks": slots,
+                "deepstack_visual_embeds": [level.flatten(0, 1) for level in features.deepstack],
+            }
+        if mask is None:
+            mask = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()[None, None]
+        out = self.vlm.model.language_model(
+            inputs_embeds=embeds, attention_mask=mask, position_ids=positions, cache=cache, **visual
+        )
+        hidden: Tensor = out.last_hidden_state
+        return hidden
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """(..., hidden) -> (..., vocabulary)."""
+        logits: Tensor = self.vlm.lm_head(hidden)
+        return logits
+
+
+def _start_history_embeddings(embedding: nn.Module, ids: range) -> None:
+    """Fourier features of the bin's place in the range, scaled like the other embeddings."""
+    weight = embedding.weight
+    steps = weight.shape[1] // 2
+    frequencies = torch.logspace(math.log10(0.25), math.log10(HISTORY_MAX_FREQUENCY), steps) * 2.0 * math.pi
+    angle = torch.arange(len(ids))[:, None] / len(ids) * frequencies
+    features = torch.cat([angle.sin(), angle.cos()], dim=1) * math.sqrt(2.0)
+    with torch.no_grad():
+        scale = weight.std()
+        weight[ids.start : ids.stop] = features * scale

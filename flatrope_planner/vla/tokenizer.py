@@ -1,0 +1,119 @@
+"""nano's own byte-level BPE tokenizer: learnt from rationales, with Qwen's, Alpamayo's and the ego-history tokens."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from flatrope_planner.errors import SetupError
+
+TOKENIZER_FILE = "tokenizer.json"
+
+# Bytes and merges; every word a narrator uses often becomes one token.
+LEARNT_TOKENS = 1024
+HISTORY_BINS = 1000
+
+END_OF_TEXT = "<|endoftext|>"
+IM_START = "<|im_start|>"
+IM_END = "<|im_end|>"
+VISION_START = "<|vision_start|>"
+VISION_END = "<|vision_end|>"
+IMAGE_PAD = "<|image_pad|>"
+HISTORY_START = "<|traj_history_start|>"
+HISTORY_END = "<|traj_history_end|>"
+COT_START = "<|cot_start|>"
+COT_END = "<|cot_end|>"
+FUTURE_START = "<|traj_future_start|>"
+ROUTE_START = "<|route_start|>"
+ROUTE_END = "<|route_end|>"
+
+QWEN_SPECIALS = (END_OF_TEXT, IM_START, IM_END, VISION_START, VISION_END, IMAGE_PAD)
+ALPAMAYO_SPECIALS = (HISTORY_START, HISTORY_END, COT_START, COT_END, FUTURE_START, ROUTE_START, ROUTE_END)
+
+# Words with their leading space, single digits, punctuation.
+_WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
+
+
+def history_token(index: int) -> str:
+    """The token of one bin of the ego history."""
+    return f"<i{index}>"
+
+
+def train_tokenizer(texts: Iterable[str]) -> Tokenizer:
+    """Learn the merges from texts; the result is the same for the same texts in the same order."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_WORDS), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=LEARNT_TOKENS,
+        min_frequency=2,
+        show_progress=False,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    bins = [history_token(i) for i in range(HISTORY_BINS)]
+    tokenizer.add_special_tokens(
+        [AddedToken(token, special=True) for token in (*QWEN_SPECIALS, *bins, *ALPAMAYO_SPECIALS)]
+    )
+    return tokenizer
+
+
+class NanoTokenizer:
+    """Text <-> ids, with the special tokens by name."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Wrap a tokenizer made by `train_tokenizer`."""
+        self._tokenizer = tokenizer
+        self.size: int = tokenizer.get_vocab_size()
+        self.image_pad = self.special(IMAGE_PAD)
+        self.cot_end = self.special(COT_END)
+        self.future_start = self.special(FUTURE_START)
+        self.history_offset = self.special(history_token(0))
+
+    @classmethod
+    def load(cls, directory: Path) -> "NanoTokenizer":
+        """Read `tokenizer.json`.
+
+        Raises:
+            SetupError: when there is none.
+        """
+        path = directory / TOKENIZER_FILE
+        if not path.is_file():
+            msg = f"{path}: tokenizer missing; train one with `flatrope train target`"
+            raise SetupError(msg)
+        return cls(Tokenizer.from_file(str(path)))
+
+    def save(self, directory: Path) -> None:
+        """Write `tokenizer.json`."""
+        self._tokenizer.save(str(directory / TOKENIZER_FILE))
+
+    def special(self, token: str) -> int:
+        """The id of a token written as it is.
+
+        Raises:
+            SetupError: when the tokenizer has no such token.
+        """
+        index = self._tokenizer.token_to_id(token)
+        if index is None:
+            msg = f"tokenizer: no token {token}; it belongs to another model"
+            raise SetupError(msg)
+        return int(index)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text; special tokens in it become their ids."""
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of ids, special tokens left out."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    @property
+    def history_ids(self) -> range:
+        """Ids of the ego-history bins, in order."""
+        return range(self.history_offset, self.history_offset + HISTORY_BINS)
