@@ -33,7 +33,7 @@ def typestore_with(definitions: Path) -> Typestore:
 
 
 class BagWriter:
-    """Use as a context manager; an existing file is replaced when the new one is complete."""
+    """Open, write, close, or use as a context manager; an existing file is replaced when the new one is complete."""
 
     def __init__(self, file: Path, definitions: Path) -> None:
         """Write to `file`; `definitions` is the folder of the package's .msg files."""
@@ -44,12 +44,12 @@ class BagWriter:
         self._writer: Writer | None = None
         self._connections: dict[str, Connection] = {}
 
-    def __enter__(self) -> "BagWriter":
+    def open(self) -> None:
+        """Begin the recording."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.parent.mkdir(parents=True, exist_ok=True)
         self._writer = Writer(self._folder, version=9, storage_plugin=StoragePlugin.MCAP)
         self._writer.open()
-        return self
 
     def write(self, topic: str, message_type: str, stamp_ns: int, cdr: bytes) -> None:
         """Append one message, CDR-serialized, of a type like `std_msgs/msg/String`."""
@@ -60,11 +60,19 @@ class BagWriter:
             self._connections[topic] = self._writer.add_connection(topic, message_type, typestore=self._store)
         self._writer.write(self._connections[topic], stamp_ns, cdr)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Complete the file and put it in its place."""
         if self._writer is not None:
             self._writer.close()
             (self._folder / f"{self._folder.name}.mcap").replace(self._file)
             shutil.rmtree(self._folder)
             self._writer = None
+
+    def __enter__(self) -> "BagWriter":
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

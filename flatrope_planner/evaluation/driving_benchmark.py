@@ -26,7 +26,7 @@ from flatrope_planner.evaluation.closed_loop import (
 from flatrope_planner.evaluation.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, UNSEEN_FAMILIES, Family, Split, World
 
-DRIVERS = ("nano", "blind", "reference")
+NANO, BLIND, REFERENCE = DRIVERS = ("nano", "blind", "reference")
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class DrivingOptions:
 
     seeds: int = 20
     families: tuple[Family, ...] = tuple(Family)
+    drivers: tuple[str, ...] = DRIVERS
     jobs: int = 2
     # Directory of nano's weights; None for those of the package.
     weights: Path | None = None
@@ -72,18 +73,16 @@ def run_driving_benchmark(options: DrivingOptions) -> dict[str, Any]:
     if options.seeds < 1 or options.jobs < 1:
         msg = f"seeds and jobs must be at least 1, got {options.seeds} and {options.jobs}"
         raise InputError(msg)
-    tasks = [
-        Task(driver, family, seed) for seed in range(options.seeds) for driver in DRIVERS for family in options.families
-    ]
+    drivers, families = options.drivers, options.families
+    tasks = [Task(driver, family, seed) for seed in range(options.seeds) for driver in drivers for family in families]
     started_s = time.monotonic()
     episodes = dict(with_progress(_drive_all(tasks, options), len(tasks), "episodes"))
-    by_driver = {
-        driver: _summary({task: episodes[task] for task in tasks if task.driver == driver}) for driver in DRIVERS
+    summaries = {
+        driver: _summary({task: episodes[task] for task in tasks if task.driver == driver}) for driver in drivers
     }
     return {
-        **by_driver["nano"],
-        "blind": by_driver["blind"],
-        "reference": by_driver["reference"],
+        **summaries.pop(NANO, {}),
+        **summaries,
         "seeds": options.seeds,
         "split": Split.VAL.value,
         "wall_s": round(time.monotonic() - started_s, 1),
@@ -93,24 +92,36 @@ def run_driving_benchmark(options: DrivingOptions) -> dict[str, Any]:
 
 def table(result: dict[str, Any]) -> str:
     """The success rates as text, one family a line."""
-    lines = [f"{'family':<18}" + "".join(f"{driver:>12}" for driver in DRIVERS) + "   failures of nano"]
-    columns = [result, result["blind"], result["reference"]]
-    for part, name in ((False, "trained families"), (True, "unseen families")):
-        groups = [column["unseen"] if part else column for column in columns]
-        for family, row in groups[0]["families"].items():
-            rates = "".join(f"{group['families'][family]['success']:>12.0%}" for group in groups)
-            kinds = ", ".join(f"{kind} {count}" for kind, count in row["failures"].items())
-            lines.append(f"{family:<18}{rates}   {kinds}")
-        if groups[0]["families"]:
-            lines.append(f"{name:<18}" + "".join(f"{group['success']:>12.1%}" for group in groups))
-    return "\n".join(lines)
+    columns = {NANO: result, **{driver: result.get(driver, {}) for driver in (BLIND, REFERENCE)}}
+    columns = {driver: column for driver, column in columns.items() if "families" in column}
+    parts = {"trained families": columns, "unseen families": {name: c["unseen"] for name, c in columns.items()}}
+    lines = [f"{'':<18}" + "".join(f"{driver:>12}" for driver in columns)]
+    for name, groups in parts.items():
+        families = next(iter(groups.values()))["families"]
+        for family in families:
+            rows = [group["families"][family] for group in groups.values()]
+            lines.append(f"{family:<18}{''.join(_cell(row) for row in rows)}{_failures(groups, family)}")
+        if families:
+            lines.append(f"{name:<18}{''.join(_cell(group) for group in groups.values())}\n")
+    return "\n".join(lines).rstrip()
+
+
+def _cell(row: dict[str, Any]) -> str:
+    return f"{row['success']:>12.1%}"
+
+
+def _failures(groups: dict[str, dict[str, Any]], family: str) -> str:
+    """What went wrong for the driver in the first column."""
+    driver, group = next(iter(groups.items()))
+    kinds = ", ".join(f"{kind} {count}" for kind, count in group["families"][family]["failures"].items())
+    return f"   {driver}: {kinds}" if kinds else ""
 
 
 def _drive_all(tasks: list[Task], options: DrivingOptions) -> Iterator[tuple[Task, Episode]]:
     """Episodes as they end."""
     # Forked copies of a process that has started threads may hang.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.jobs, context, _use_one_thread) as pool:
+    with ProcessPoolExecutor(options.jobs, context) as pool:
         futures = {pool.submit(_drive, task, options.weights): task for task in tasks}
         try:
             for future in as_completed(futures):
@@ -119,28 +130,25 @@ def _drive_all(tasks: list[Task], options: DrivingOptions) -> Iterator[tuple[Tas
             pool.shutdown(cancel_futures=True)
 
 
-def _use_one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)
-
-
 def _drive(task: Task, weights: Path | None) -> Episode:
     world = World(task.family, task.seed, Split.VAL)
     return drive(world, _pilot(task.driver, world, weights))
 
 
 def _pilot(driver: str, world: World, weights: Path | None) -> Pilot:
-    if driver == "reference":
+    if driver == REFERENCE:
         return ReferencePilot(world)
-    return PlannerPilot(world, _planner(weights), blind=driver == "blind")
+    return PlannerPilot(world, _planner(weights), blind=driver == BLIND)
 
 
 @cache
 def _planner(weights: Path | None) -> PlanningCore:
+    import torch
+
     from flatrope_planner.planning.planner import load_planner
 
-    return load_planner(weights)
+    torch.set_num_threads(1)
+    return load_planner(NANO, weights)
 
 
 def _summary(episodes: dict[Task, Episode]) -> dict[str, Any]:

@@ -63,15 +63,14 @@ class RecorderNode(Node):
         self._bag.open()
         self._recorded: set[str] = set()
         self._last_picture_ns: dict[str, int] = {}
-        self._console = Console(self) if parameters.show else None
+        if parameters.show:
+            self._console = Console(self)
         self.create_timer(SEARCH_PERIOD_S, self._search, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def close(self) -> None:
         """Complete the file and end the node."""
         self.destroy_node()
         self._bag.close()
-        if self._console:
-            self._console.close()
 
     def _search(self) -> None:
         for topic, message_type in self._new_topics():

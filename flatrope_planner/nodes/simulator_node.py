@@ -26,6 +26,7 @@ from flatrope_planner.nodes.command_mailbox import CommandMailbox
 from flatrope_planner.nodes.driving import Driving, DrivingSettings, Moment, families_of
 from flatrope_planner.nodes.parameters import SimulatorParameters, read_parameters
 from flatrope_planner.nodes.running import run_node
+from flatrope_planner.nodes.scenery import Scenery
 from flatrope_planner.planning.odometry import OdometrySample
 from flatrope_planner.simulation.camera import CAMERAS, CameraModel
 from flatrope_planner.simulation.driver import ReferencePlan
@@ -57,6 +58,7 @@ class SimulatorNode(Node):
         self._mailbox = CommandMailbox()
         self._driving = Driving(settings, self._mailbox, self)
         self._create_publishers()
+        self._scenery = Scenery(self, parameters.role, FRAME, self._cameras)
         self._twist = self.create_subscription(
             Twist, f"/carla/{parameters.role}/twist", lambda twist: self._mailbox.put(drive_command(twist)), qos.NEWEST
         )
@@ -104,6 +106,7 @@ class SimulatorNode(Node):
     def show(self, moment: Moment) -> None:
         """Publish the sensors and the reference driver's view of a moment; the clock first, as stamps refer to it."""
         self._clock.publish(ClockMessage(clock=to_time(moment.stamp_ns)))
+        self._scenery.show(moment)
         odometry = replace(odometry_of(moment.world), stamp_ns=moment.stamp_ns)
         if moment.has_pictures:
             view, pose = moment.world.view(), ego_pose(moment.world)

@@ -84,10 +84,10 @@ def with_plan(image: Image, plan: RecordedPlan, eye: Eye) -> Image:
 def _edges(plan: RecordedPlan) -> tuple[Floats, Floats]:
     """Both edges of the path (N, 3) in the ego frame at t0, from the bonnet on; empty for a plan to stand."""
     to_ego = rotation_matrix(plan.ego_pose.quaternion_xyzw)
-    points_m = (plan.position_m - plan.ego_pose.position_m) @ to_ego
-    yaw_rad = plan.yaw_rad - plan.ego_pose.yaw_rad
+    points_m = np.vstack([np.zeros(3), (plan.position_m - plan.ego_pose.position_m) @ to_ego])
+    yaw_rad = np.concatenate([[0.0], plan.yaw_rad - plan.ego_pose.yaw_rad])
     distance_m = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points_m, axis=0), axis=1))])
-    if not len(points_m) or distance_m[-1] < FIRST_SHOWN_M + SHORTEST_M:
+    if distance_m[-1] < FIRST_SHOWN_M + SHORTEST_M:
         return np.zeros((0, 3)), np.zeros((0, 3))
     wanted_m = np.arange(FIRST_SHOWN_M, distance_m[-1], 0.5)
     path = np.stack([np.interp(wanted_m, distance_m, points_m[:, axis]) for axis in range(3)], axis=1)

@@ -3,6 +3,7 @@
 Topics are told apart by their message type, cameras by the topic's name, so any bag of these types will do.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,8 +78,10 @@ class Recording:
     mounts: dict[str, Pose] = field(default_factory=dict)
     # Topic of markers -> stamp (ns) and the shapes that hold from then on.
     scenery: dict[str, list[tuple[int, tuple[Shape, ...]]]] = field(default_factory=dict)
-    # Stamp (ns), text: names of scenes and how they ended.
-    events: list[tuple[int, str]] = field(default_factory=list)
+    # Names of the scenes in the order in which they began.
+    scene_names: list[str] = field(default_factory=list)
+    # Time of a scene's end (ns), and "success" or what went wrong.
+    outcomes: list[tuple[int, str]] = field(default_factory=list)
 
 
 def read_recording(bag: Path) -> Recording:
@@ -100,6 +103,10 @@ def read_recording(bag: Path) -> Recording:
     if not recording.odometry:
         msg = f"{bag} has no nav_msgs/msg/Odometry in it: nothing to report on"
         raise InputError(msg)
+    if not recording.plans:
+        # The reference driver itself was at the wheel.
+        recording.plans, recording.reference_plans = recording.reference_plans, []
+        recording.rationales, recording.reference_rationales = recording.reference_rationales, {}
     return recording
 
 
@@ -183,15 +190,23 @@ def _add_intrinsics(recording: Recording, topic: str, _log_ns: int, message: Any
     recording.intrinsics[_camera_of(topic)] = np.array(message.k, dtype=np.float64).reshape(3, 3), int(message.width)
 
 
-def _add_mounts(recording: Recording, topic: str, _log_ns: int, message: Any) -> None:
+def _add_mount(recording: Recording, _topic: str, _log_ns: int, message: Any) -> None:
+    placed = message.transform
+    recording.mounts[message.child_frame_id] = _pose(placed.translation, placed.rotation)
+
+
+def _add_static_mounts(recording: Recording, topic: str, log_ns: int, message: Any) -> None:
     if topic.endswith("/tf_static"):
         for transform in message.transforms:
-            placed = transform.transform
-            recording.mounts[transform.child_frame_id] = _pose(placed.translation, placed.rotation)
+            _add_mount(recording, topic, log_ns, transform)
 
 
-def _add_event(recording: Recording, _topic: str, log_ns: int, message: Any) -> None:
-    recording.events.append((log_ns, message.data))
+def _add_text(recording: Recording, topic: str, log_ns: int, message: Any) -> None:
+    if topic.endswith("/scene"):
+        recording.scene_names.append(message.data)
+    elif topic.endswith("/outcome"):
+        outcome = json.loads(message.data)
+        recording.outcomes.append((log_ns, "success" if outcome["success"] else ", ".join(outcome["failures"])))
 
 
 def _add_scenery(recording: Recording, topic: str, log_ns: int, message: Any) -> None:
@@ -208,7 +223,8 @@ _READERS: dict[str, Callable[[Recording, str, int, Any], None]] = {
     "flatrope_planner/msg/SpeculationStats": _add_costs,
     "sensor_msgs/msg/CompressedImage": _add_picture,
     "sensor_msgs/msg/CameraInfo": _add_intrinsics,
-    "tf2_msgs/msg/TFMessage": _add_mounts,
+    "geometry_msgs/msg/TransformStamped": _add_mount,
+    "tf2_msgs/msg/TFMessage": _add_static_mounts,
     "visualization_msgs/msg/MarkerArray": _add_scenery,
-    "std_msgs/msg/String": _add_event,
+    "std_msgs/msg/String": _add_text,
 }

@@ -19,6 +19,8 @@ from flatrope_planner.simulation.narrator import decision_of
 
 # A picture further from t0 than this does not show what the plan was made from.
 PICTURE_TOLERANCE_NS = 60_000_000
+# Odometry that is silent for longer speaks of another scene.
+SCENE_GAP_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -61,17 +63,18 @@ def seconds_into(recording: Recording, time_ns: int) -> float:
 
 
 def driven_scenes(recording: Recording) -> list[DrivenScene]:
-    """The drive, cut where the vehicle was put elsewhere."""
+    """The drive, cut where time leaps or the vehicle was put elsewhere."""
     groups: list[list[OdometrySample]] = []
     for sample in recording.odometry:
         if not groups or _jumps(groups[-1][-1], sample):
             groups.append([])
         groups[-1].append(sample)
-    ends_ns = [group[0].stamp_ns for group in groups[1:]] + [2 * groups[-1][-1].stamp_ns]
-    return [
-        _scene(recording, number, group, end_ns)
-        for number, (group, end_ns) in enumerate(zip(groups, ends_ns, strict=True), start=1)
-    ]
+    names = recording.scene_names
+    if len(names) != len(groups):
+        # A recording that began late, or of a world without names.
+        names = [f"scene {number}" for number in range(1, len(groups) + 1)]
+    ends_ns = [group[0].stamp_ns for group in groups[1:]] + [2 * groups[-1][-1].stamp_ns + 1]
+    return [_scene(recording, *parts) for parts in zip(names, groups, ends_ns, strict=True)]
 
 
 def ticks_of(recording: Recording, scenes: list[DrivenScene]) -> list[Tick]:
@@ -88,16 +91,13 @@ def stage_times_ms(ticks: Sequence[Tick], stage: str) -> Floats:
 def _jumps(before: OdometrySample, after: OdometrySample) -> bool:
     apart_s = ns_to_seconds(after.stamp_ns - before.stamp_ns)
     moved_m = float(np.linalg.norm(after.position_m - before.position_m))
-    return apart_s < 0.0 or moved_m > MAX_SPEED_MPS * apart_s + MAX_JUMP_M
+    return not 0.0 <= apart_s <= SCENE_GAP_S or moved_m > MAX_SPEED_MPS * apart_s + MAX_JUMP_M
 
 
-def _scene(recording: Recording, number: int, odometry: list[OdometrySample], end_ns: int) -> DrivenScene:
-    """Name and outcome from the last word said about the scene, as in `lead 3: success`."""
-    told = [text for stamp_ns, text in recording.events if odometry[0].stamp_ns <= stamp_ns < end_ns]
-    judged = [text for text in told if ": " in text]
-    title, _, outcome = (judged[-1:] or told[-1:] or [f"scene {number}"])[0].partition(": ")
+def _scene(recording: Recording, title: str, odometry: list[OdometrySample], end_ns: int) -> DrivenScene:
+    outcomes = [text for stamp_ns, text in recording.outcomes if odometry[0].stamp_ns < stamp_ns < end_ns]
     start_s, last_s = (seconds_into(recording, sample.stamp_ns) for sample in (odometry[0], odometry[-1]))
-    return DrivenScene(title, outcome, start_s, last_s, tuple(odometry))
+    return DrivenScene(title, outcomes[-1] if outcomes else "", start_s, last_s, tuple(odometry))
 
 
 def _tick(recording: Recording, plan: RecordedPlan, starts_s: list[float]) -> Tick:

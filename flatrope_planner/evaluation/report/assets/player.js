@@ -118,7 +118,9 @@ function show(index) {
   const tick = DRIVE.ticks[index];
   if (!tick) return;
   DRIVE.cameras.slice(0, 2).forEach((camera, i) => {
-    byId(`picture-${i}`).src = DRIVE.pictures[tick.pictures[camera]] || "";
+    const picture = byId(`picture-${i}`);
+    picture.src = DRIVE.pictures[tick.pictures[camera]] || "";
+    picture.hidden = !(camera in tick.pictures);
   });
   byId("words").innerHTML = `<span class="badge ${tick.decision}">${tick.decision}</span>`;
   byId("words").append(tick.words || "(no rationale)");

@@ -1,0 +1,195 @@
+"""`flatrope ...`: reads the command line, calls the room that does the work, writes its result.
+
+Rooms are imported when their command runs, so that `flatrope --help` waits for neither torch nor ROS.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from flatrope_planner.errors import FlatropeError, InputError
+
+Result = Mapping[str, Any]
+
+EXIT_OK, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    arguments = _parser().parse_args(argv)
+    try:
+        _prepare_folder_of(arguments.json)
+        result: Result = arguments.run(arguments)
+        if arguments.json is not None:
+            arguments.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    except FlatropeError as err:
+        return _complain(err, EXIT_BAD_INPUT)
+    except ModuleNotFoundError as err:
+        return _complain(f"{err.name} is not installed: run `make setup`, or source ROS 2", EXIT_BAD_INPUT)
+    except KeyboardInterrupt:
+        return _complain("interrupted", EXIT_INTERRUPTED)
+    return EXIT_OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="flatrope", description="Plan, drive and measure with flatrope_planner.")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    demo = _command(commands, "demo", _demo, "drive the embedded simulator over ROS 2, record it, make a report")
+    demo.add_argument("--out", type=Path, default=Path("out/demo"), metavar="FOLDER", help="default: %(default)s")
+    _add_launch_arguments(demo)
+    _add_launch_arguments(_command(commands, "up", _up, "run the planner and its diagnostics until interrupted"))
+    report = _command(commands, "report", _report, "make the report of a recorded bag")
+    report.add_argument("bag", type=Path, help="folder of a bag, or a single .mcap file")
+    report.add_argument("--html", type=Path, default=Path("report.html"), metavar="FILE", help="default: %(default)s")
+    bench = commands.add_parser("bench", help="measure", description="Measure.")
+    _add_benchmarks(bench.add_subparsers(metavar="WHAT", required=True))
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, meaning: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=meaning, description=meaning.capitalize() + ".")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_launch_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--show-args", action="store_true", help="list the arguments and their defaults")
+    parser.add_argument("arguments", nargs="*", metavar="name:=value", help="as for `ros2 launch`")
+
+
+def _add_benchmarks(commands: Any) -> None:
+    driving = _command(commands, "driving", _bench_driving, "closed-loop success by scene family")
+    driving.add_argument("--seeds", type=int, default=20, help="scenes of each family (default: %(default)s)")
+    driving.add_argument("--families", nargs="+", default=[], metavar="FAMILY", help="default: all")
+    drivers = ("nano", "blind", "reference")
+    driving.add_argument("--drivers", nargs="+", choices=drivers, default=drivers, help="default: all")
+    driving.add_argument("--jobs", type=int, default=2, help="processes at work (default: %(default)s)")
+    _add_weights(driving)
+    nano = _command(commands, "nano", _bench_nano, "decisions and trajectories of nano on held-out scenes")
+    nano.add_argument("--episodes", type=int, default=25, help="episodes of each family (default: %(default)s)")
+    _add_weights(nano)
+    transport = _command(commands, "transport", _bench_transport, "share of large pictures that reach the planner")
+    transport.add_argument("--seconds", type=float, default=15.0, help="length of the test (default: %(default)s)")
+
+
+def _add_weights(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--weights", type=Path, metavar="FOLDER", help="default: the ones that ship with the package")
+
+
+def _demo(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.bringup.description import DEMO_ARGUMENTS
+    from flatrope_planner.evaluation.demo import describe, run_demo
+
+    if arguments.show_args:
+        return _shown_arguments(DEMO_ARGUMENTS)
+    summary = run_demo(_chosen(arguments.arguments), arguments.out)
+    print(describe(summary, arguments.out))
+    return summary
+
+
+def _up(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.bringup.description import PLANNER_ARGUMENTS, planner_processes
+    from flatrope_planner.bringup.processes import run
+
+    if arguments.show_args:
+        return _shown_arguments(PLANNER_ARGUMENTS)
+    return {"exit_code": run(planner_processes(_chosen(arguments.arguments)), {})}
+
+
+def _report(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.report.page import write_report
+
+    _prepare_folder_of(arguments.html)
+    summary = write_report(arguments.bag, arguments.html)
+    print(f"report: {arguments.html}")
+    return summary
+
+
+def _bench_driving(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation import driving_benchmark as bench
+
+    options = bench.DrivingOptions(
+        seeds=arguments.seeds,
+        families=bench.families_named(arguments.families),
+        drivers=tuple(arguments.drivers),
+        jobs=arguments.jobs,
+        weights=arguments.weights,
+    )
+    result = bench.run_driving_benchmark(options)
+    print(bench.table(result))
+    return result
+
+
+def _bench_nano(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.nano_benchmark import run_nano_benchmark, table
+
+    result = run_nano_benchmark(arguments.episodes, arguments.weights)
+    print(table(result))
+    return result
+
+
+def _bench_transport(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.transport_benchmark import run_transport_benchmark, table
+
+    result = run_transport_benchmark(arguments.seconds)
+    print(table(result))
+    return result
+
+
+def _shown_arguments(known: Sequence[Any]) -> Result:
+    for argument in known:
+        choices = f" [{' | '.join(argument.choices)}]" if argument.choices else ""
+        print(f"{argument.name}:={argument.default}{choices}\n    {argument.meaning}")
+    return {argument.name: argument.default for argument in known}
+
+
+def _chosen(texts: Sequence[str]) -> dict[str, str]:
+    """The arguments written as name:=value.
+
+    Raises:
+        InputError: for one that is not.
+    """
+    pairs = [text.partition(":=") for text in texts]
+    for (name, sign, _), text in zip(pairs, texts, strict=True):
+        if not name or not sign:
+            msg = f"{text!r} is no argument of the form name:=value"
+            raise InputError(msg)
+    return {name: value for name, _, value in pairs}
+
+
+def _prepare_folder_of(file: Path | None) -> None:
+    """Make the folder a result goes into before the work, not after it.
+
+    Raises:
+        InputError: if the file cannot be written.
+    """
+    if file is None:
+        return
+    try:
+        file.absolute().parent.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        msg = f"{file} cannot be written: {err.strerror}"
+        raise InputError(msg) from err
+    if file.is_dir():
+        msg = f"{file} cannot be written: it is a folder"
+        raise InputError(msg)
+
+
+def _complain(problem: object, status: int) -> int:
+    print(f"flatrope: {problem}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
