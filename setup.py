@@ -6,19 +6,24 @@ from runpy import run_path
 from setuptools import find_packages, setup
 
 PACKAGE = "flatrope_planner"
-NODES = ("planner_node", "diagnostics_node", "simulator_node", "controller_node")
+NODES = ("controller_node", "diagnostics_node", "planner_node", "recorder_node", "simulator_node", "transport_probe")
 
 
-def files(folder: str, start: str = ".") -> list[str]:
-    """All files below a folder, as paths relative to start."""
-    return sorted(str(path.relative_to(start)) for path in Path(start, folder).rglob("*") if path.is_file())
+def files(folder: str) -> list[str]:
+    """All files below a folder."""
+    return sorted(str(path) for path in Path(folder).rglob("*") if path.is_file())
+
+
+def package_data() -> list[str]:
+    """All files of the package but modules and what Python makes of them, relative to the package."""
+    return [str(Path(file).relative_to(PACKAGE)) for file in files(PACKAGE) if Path(file).suffix not in (".py", ".pyc")]
 
 
 setup(
     name=PACKAGE,
     version=run_path(f"{PACKAGE}/_version.py")["__version__"],
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
-    package_data={PACKAGE: [*files("weights", PACKAGE), *files("evaluation/report/assets", PACKAGE)]},
+    package_data={PACKAGE: package_data()},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),

@@ -250,7 +250,7 @@ def run(title: str, command: list[str], env: dict[str, str] | None = None) -> No
     """
     start_s = time.monotonic()
     with LOG.open("a") as log:
-        print(f"$ {shlex.join(command)}", file=log, flush=True)
+        print(f"\n$ {shlex.join(command)}", file=log, flush=True)
         process = subprocess.Popen(
             command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, close_fds=False
         )
@@ -267,9 +267,10 @@ def run(title: str, command: list[str], env: dict[str, str] | None = None) -> No
 
 
 def complaint() -> str | None:
-    """The first line of the log that speaks of an error."""
-    lines = LOG.read_text(errors="replace").splitlines()
-    return next((line.strip() for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)), None)
+    """The first error of the last step in the log, as pip, compilers or CMake put it."""
+    step = LOG.read_text(errors="replace").rpartition("\n$ ")[2]
+    lines = step.splitlines()[1:]
+    return next((line.strip() for line in lines if re.search(r"^ERROR|\berror:|CMake Error", line)), None)
 
 
 def watch(title: str, process: subprocess.Popen[bytes], start_s: float) -> None:
