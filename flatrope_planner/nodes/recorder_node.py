@@ -63,6 +63,7 @@ class RecorderNode(Node):
         self._bag.open()
         self._recorded: set[str] = set()
         self._last_picture_ns: dict[str, int] = {}
+        self.pictures = 0
         if parameters.show:
             self._console = Console(self)
         self.create_timer(SEARCH_PERIOD_S, self._search, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -115,6 +116,7 @@ class RecorderNode(Node):
             self._last_picture_ns[topic] = stamp_ns
             picture = serialize_message(to_jpeg(message, self._parameters.picture_quality))
             self._bag.write(f"{topic}/compressed", COMPRESSED_IMAGE, stamp_ns, picture)
+            self.pictures += 1
 
 
 def _message_class(message_type: str) -> Any:

@@ -1,0 +1,75 @@
+"""The recorder writes what other nodes publish, over the real middleware."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from flatrope_planner.conversion.images import to_bgra8
+from flatrope_planner.conversion.odometry import odometry_message
+from flatrope_planner.domain import Image
+from flatrope_planner.evaluation.report.recording import read_recording
+from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.console import console_line
+from flatrope_planner.nodes.recorder_node import RecorderNode
+from flatrope_planner.planning.observation import OdometrySample
+from flatrope_planner.planning.pose import yaw_quaternion
+
+PATIENCE_S = 20.0
+GREY: Image = np.full((40, 60, 3), 90, dtype=np.uint8)
+
+
+def publish_until_recorded(recorder: RecorderNode, source: Node) -> None:
+    """Publish odometry and pictures until the recorder has taken in three pictures."""
+    odometry = source.create_publisher(type(odometry_message(moving(0), "map", "ego")), "/odometry", 10)
+    image = source.create_publisher(type(to_bgra8(GREY, 0, "cam")), "/front/image", qos.BRIDGE_OUTPUT)
+    executor = SingleThreadedExecutor()
+    executor.add_node(recorder)
+    executor.add_node(source)
+    until_s = time.monotonic() + PATIENCE_S
+    stamp_ns = 0
+    while recorder.pictures < 3 and time.monotonic() < until_s:
+        stamp_ns += 50_000_000
+        odometry.publish(odometry_message(moving(stamp_ns), "map", "ego"))
+        image.publish(to_bgra8(GREY, stamp_ns, "cam"))
+        executor.spin_once(timeout_sec=0.02)
+    executor.shutdown()
+
+
+def moving(stamp_ns: int) -> OdometrySample:
+    return OdometrySample(
+        stamp_ns, np.array([stamp_ns * 1e-9, 0.0, 0.0]), yaw_quaternion(0.0), np.array([1.0, 0.0, 0.0])
+    )
+
+
+def test_what_is_published_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    file = tmp_path / "run.mcap"
+    rclpy.init(args=["--ros-args", "-p", f"file:={file}", "-p", "picture_period_s:=0.1"], domain_id=88)
+    try:
+        source = Node("source", use_global_arguments=False)
+        outcome = source.create_publisher(String, "/simulator/outcome", qos.LATCHED)
+        outcome.publish(String(data='{"success": true, "failures": []}'))
+        recorder = RecorderNode()
+        publish_until_recorded(recorder, source)
+        recorder.close()
+        source.destroy_node()
+    finally:
+        rclpy.try_shutdown()
+    recording = read_recording(file)
+    # Sent before the recorder came up, but latched.
+    assert [text for _, text in recording.outcomes] == ["success"]
+    assert recording.odometry[-1].position_m[0] == pytest.approx(recording.odometry[-1].stamp_ns * 1e-9)
+    stamps_ns = [picture.stamp_ns for picture in recording.pictures["front"]]
+    assert len(stamps_ns) == 3
+    assert min(np.diff(stamps_ns)) >= 100_000_000
+
+
+def test_the_line_of_the_console() -> None:
+    line = console_line("lead, seed 1", 12.4, 8.94, 21, "Slow down.")
+    assert line == "lead, seed 1               12.4 s   8.9 m/s  tick  21  Slow down."
