@@ -5,6 +5,7 @@ Rooms are imported when their command runs, so that `flatrope --help` waits for 
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     arguments = _parser().parse_args(argv)
+    # Asked to end either way, a command ends what it has started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _prepare_folder_of(arguments.json)
         result: Result = arguments.run(arguments)

@@ -25,6 +25,8 @@ from flatrope_planner.evaluation.live_line import LiveLine
 from flatrope_planner.evaluation.report.page import write_report
 
 RECORDER = "recorder"
+# About a minute of driving, unless other scenes are asked for.
+SCENES = {"family": "pedestrian,curve,traffic_light,lead"}
 # For the last messages to be written after the simulator has ended.
 SETTLE_S = 1.0
 POLL_S = 0.1
@@ -43,7 +45,7 @@ def run_demo(chosen: Mapping[str, str], out: Path) -> dict[str, Any]:
         InputError: on an argument that does not fit.
         SetupError: if a process ended before its time.
     """
-    bag = out / "run.mcap"
+    bag, chosen = out / "run.mcap", {**SCENES, **chosen}
     processes = (*demo_processes(chosen), recorder_process(chosen, bag))
     started_s = time.monotonic()
     live = LiveLine(f"[{RECORDER}] ")
