@@ -38,7 +38,7 @@ class ControllerNode(Node):
             InputError: on a parameter that is not valid.
         """
         super().__init__("controller")
-        self._parameters = parameters = read_parameters(self, ControllerParameters, "controller.param.yaml")
+        self._settings = parameters = read_parameters(self, ControllerParameters, "controller.param.yaml")
         self._period_s = 1.0 / parameters.rate_hz
         self._follower = Follower(
             Following(parameters.max_plan_age_s, parameters.braking_mps2, parameters.simulator_waits)
@@ -79,7 +79,7 @@ class ControllerNode(Node):
 
     def _watch(self) -> None:
         """Stop the vehicle when odometry is lost, as no message is left to answer."""
-        if time.monotonic() - self._odometry_s > self._parameters.odometry_timeout_s:
+        if time.monotonic() - self._odometry_s > self._settings.odometry_timeout_s:
             self._send(self._follower.brake(self._period_s))
 
     def _send(self, command: DriveCommand | None) -> None:

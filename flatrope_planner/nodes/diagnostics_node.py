@@ -28,7 +28,7 @@ class DiagnosticsNode(Node):
             InputError: on a parameter that is not valid.
         """
         super().__init__("diagnostics")
-        self._parameters = parameters = read_parameters(self, DiagnosticsParameters, "diagnostics.param.yaml")
+        self._settings = parameters = read_parameters(self, DiagnosticsParameters, "diagnostics.param.yaml")
         self._monitor = PlannerMonitor(monitor_settings(parameters))
         # The planner's own statuses, as they came last, and when (s, steady).
         self._own_status: list[DiagnosticStatus] = []
@@ -52,7 +52,7 @@ class DiagnosticsNode(Node):
         self._own_status = list(message.status)
 
     def _publish(self) -> None:
-        now_s, parameters = time.monotonic(), self._parameters
+        now_s, parameters = time.monotonic(), self._settings
         stamp = to_time(self.get_clock().now().nanoseconds)
         array = diagnostic_array(
             self._monitor.reports(now_s), stamp, node_name=parameters.planner_name, hardware_id=parameters.hardware_id

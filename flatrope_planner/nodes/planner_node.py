@@ -53,7 +53,7 @@ class PlannerNode(Node):
             InputError: on a parameter that is not valid.
         """
         super().__init__("planner")
-        self._parameters = parameters = read_parameters(self, PlannerParameters, "planner.param.yaml")
+        self._settings = parameters = read_parameters(self, PlannerParameters, "planner.param.yaml")
         self._inputs = PlannerInputs(parameters.cameras)
         self._records = InputRecords(parameters.input_timeout_s)
         self._worker = PlanningWorker(self._inputs, partial(load, parameters), self._publish, parameters.period_s)
@@ -82,8 +82,8 @@ class PlannerNode(Node):
         self._status = create(DiagnosticArray, "~/output/status", qos.REPORT)
 
     def _create_subscriptions(self) -> None:
-        image_type = CompressedImage if self._parameters.compressed else Image
-        for camera in self._parameters.cameras:
+        image_type = CompressedImage if self._settings.compressed else Image
+        for camera in self._settings.cameras:
             name, topic = f"camera {camera}", f"~/input/camera/{camera}"
             self._add_record(name, topic)
             self.create_subscription(image_type, topic, partial(self._take_image, camera, name), qos.IMAGE_INPUT)
@@ -129,7 +129,7 @@ class PlannerNode(Node):
         header = to_header(plan.t0_ns, tick.frame_id)
         age_ms = (self.get_clock().now().nanoseconds - plan.t0_ns) * 1e-6
         record = TickRecord(age_ms, tick.ticks, tick.dropped_ticks)
-        self._trajectory.publish(trajectory_message(placed, self._parameters.target))
+        self._trajectory.publish(trajectory_message(placed, self._settings.target))
         self._path.publish(path_message(placed))
         self._rationale.publish(rationale_message(plan.rationale, header))
         self._rationale_text.publish(String(data=plan.rationale.text))

@@ -57,7 +57,7 @@ class RecorderNode(Node):
             SetupError: if the message definitions are not installed.
         """
         super().__init__("recorder")
-        self._parameters = parameters = read_parameters(self, RecorderParameters, "recorder.param.yaml")
+        self._settings = parameters = read_parameters(self, RecorderParameters, "recorder.param.yaml")
         definitions = config_file("recorder.param.yaml").parent.parent / "msg"
         self._bag = BagWriter(Path(parameters.file), definitions)
         self._bag.open()
@@ -112,9 +112,9 @@ class RecorderNode(Node):
         stamp_ns = to_nanoseconds(message.header.stamp)
         last_ns = self._last_picture_ns.get(topic)
         # A stamp from before the last one: time began anew.
-        if last_ns is None or not 0 <= stamp_ns - last_ns < seconds_to_ns(self._parameters.picture_period_s):
+        if last_ns is None or not 0 <= stamp_ns - last_ns < seconds_to_ns(self._settings.picture_period_s):
             self._last_picture_ns[topic] = stamp_ns
-            picture = serialize_message(to_jpeg(message, self._parameters.picture_quality))
+            picture = serialize_message(to_jpeg(message, self._settings.picture_quality))
             self._bag.write(f"{topic}/compressed", COMPRESSED_IMAGE, stamp_ns, picture)
             self.pictures += 1
 

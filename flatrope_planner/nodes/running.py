@@ -47,6 +47,9 @@ def run_node(make_node: Callable[[], RunningNode]) -> int:
         return _spin(make_node, stop)
     finally:
         rclpy.try_shutdown()
+        # While Python ends it gives signals their first meaning back: a second one would then be a violent end.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _spin(make_node: Callable[[], RunningNode], stop: Event) -> int:

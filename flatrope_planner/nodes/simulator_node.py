@@ -51,7 +51,7 @@ class SimulatorNode(Node):
             InputError: on a parameter that is not valid.
         """
         super().__init__("simulator")
-        self._parameters = parameters = read_parameters(self, SimulatorParameters, "simulator.param.yaml")
+        self._settings = parameters = read_parameters(self, SimulatorParameters, "simulator.param.yaml")
         settings = driving_settings(parameters)
         width_px, height_px = parameters.image_width_px, parameters.image_height_px
         self._cameras = tuple(replace(camera, width_px=width_px, height_px=height_px) for camera in CAMERAS)
@@ -77,9 +77,9 @@ class SimulatorNode(Node):
         self.destroy_node()
 
     def _create_publishers(self) -> None:
-        ego = f"/carla/{self._parameters.role}"
+        ego = f"/carla/{self._settings.role}"
         create, bridge = self.create_publisher, qos.BRIDGE_OUTPUT
-        self._clock = create(ClockMessage, "/clock", bridge)
+        self._time = create(ClockMessage, "/clock", bridge)
         self._odometry = create(Odometry, f"{ego}/odometry", bridge)
         self._images = {c.name: create(Image, f"{ego}/{c.name}/image", bridge) for c in self._cameras}
         self._infos = {c.name: create(CameraInfo, f"{ego}/{c.name}/camera_info", bridge) for c in self._cameras}
@@ -95,7 +95,7 @@ class SimulatorNode(Node):
 
     def _wait_for_company(self) -> None:
         """Wait until someone sends commands and looks at every camera, or time is up."""
-        until_s = time.monotonic() + self._parameters.start_timeout_s
+        until_s = time.monotonic() + self._settings.start_timeout_s
         topic = self._twist.topic_name
         while not self._mailbox.closed and time.monotonic() < until_s:
             watched = all(image.get_subscription_count() > 0 for image in self._images.values())
@@ -105,14 +105,14 @@ class SimulatorNode(Node):
 
     def show(self, moment: Moment) -> None:
         """Publish the sensors and the reference driver's view of a moment; the clock first, as stamps refer to it."""
-        self._clock.publish(ClockMessage(clock=to_time(moment.stamp_ns)))
+        self._time.publish(ClockMessage(clock=to_time(moment.stamp_ns)))
         self._scenery.show(moment)
         odometry = replace(odometry_of(moment.world), stamp_ns=moment.stamp_ns)
         if moment.has_pictures:
             view, pose = moment.world.view(), ego_pose(moment.world)
             for camera in self._cameras:
                 self._show_picture(camera, render(view, camera, pose), moment.stamp_ns)
-        self._odometry.publish(odometry_message(odometry, FRAME, self._parameters.role))
+        self._odometry.publish(odometry_message(odometry, FRAME, self._settings.role))
         if moment.reference is not None:
             self._show_reference(moment.reference, odometry)
 
@@ -136,7 +136,7 @@ class SimulatorNode(Node):
         self.get_logger().warning(text)
 
     def _show_picture(self, camera: CameraModel, picture: Picture, stamp_ns: int) -> None:
-        frame_id = f"{self._parameters.role}/{camera.name}"
+        frame_id = f"{self._settings.role}/{camera.name}"
         self._images[camera.name].publish(to_bgra8(picture, stamp_ns, frame_id))
         size_px = (camera.width_px, camera.height_px)
         self._infos[camera.name].publish(camera_info(camera.intrinsics(), size_px, stamp_ns, frame_id))

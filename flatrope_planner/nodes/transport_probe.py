@@ -49,7 +49,7 @@ class TransportProbe(Node):
             InputError: on a parameter that is not valid.
         """
         super().__init__("transport_probe")
-        self._parameters = parameters = read_parameters(self, ProbeParameters, "transport_probe.param.yaml")
+        self._settings = parameters = read_parameters(self, ProbeParameters, "transport_probe.param.yaml")
         self.finished = False
         self._images = {c: self.create_publisher(Image, f"~/{c}/image", qos.BRIDGE_OUTPUT) for c in parameters.cameras}
         self._odometry = self.create_publisher(Odometry, "~/odometry", qos.BRIDGE_OUTPUT)
@@ -71,7 +71,7 @@ class TransportProbe(Node):
         if self._begun_s is None:
             self._begin(now_s)
             return
-        if now_s - self._begun_s >= self._parameters.duration_s:
+        if now_s - self._begun_s >= self._settings.duration_s:
             return
         stamp_ns = self.get_clock().now().nanoseconds
         odometry = Odometry(header=to_header(stamp_ns, "map"), child_frame_id="probe")
@@ -87,12 +87,12 @@ class TransportProbe(Node):
     def _begin(self, now_s: float) -> None:
         if all(publisher.get_subscription_count() > 0 for publisher in self._images.values()):
             self._begun_s = now_s
-        elif now_s - self._created_s > self._parameters.start_timeout_s:
+        elif now_s - self._created_s > self._settings.start_timeout_s:
             print("no planner has subscribed to the pictures", file=sys.stderr)
             self.finished = True
 
     def _take_status(self, message: DiagnosticArray) -> None:
-        over_s = self._parameters.duration_s + SETTLE_S
+        over_s = self._settings.duration_s + SETTLE_S
         if self._begun_s is None or time.monotonic() - self._begun_s < over_s or self.finished:
             return
         values = {item.key: item.value for status in message.status for item in status.values}
