@@ -1,0 +1,99 @@
+"""When the controller commands, brakes, or keeps silent."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from flatrope_planner.conversion.plans import PlacedTrajectory
+from flatrope_planner.dimensions import FUTURE_POINTS
+from flatrope_planner.domain import DriveCommand, Trajectory, seconds_to_ns
+from flatrope_planner.nodes.following import Follower, Following
+from flatrope_planner.planning.observation import OdometrySample
+from flatrope_planner.planning.pose import Pose, yaw_quaternion
+
+SPEED_MPS = 5.0
+VEHICLE = Following(max_plan_age_s=1.2, braking_mps2=2.0, simulator_waits=False)
+SIMULATOR = replace(VEHICLE, simulator_waits=True)
+
+
+def plan(t0_s: float, x_m: float = 0.0) -> PlacedTrajectory:
+    """Straight ahead at constant speed from (x, 0)."""
+    time_s = np.arange(1, FUTURE_POINTS + 1) * 0.1
+    position = np.stack([SPEED_MPS * time_s, np.zeros_like(time_s), np.zeros_like(time_s)], axis=1)
+    speed, zeros = np.full(FUTURE_POINTS, SPEED_MPS), np.zeros(FUTURE_POINTS)
+    trajectory = Trajectory(position, zeros, speed, np.zeros((FUTURE_POINTS, 2)))
+    return PlacedTrajectory(trajectory, seconds_to_ns(t0_s), "map", Pose(x_m, 0.0, 0.0, yaw_quaternion(0.0)))
+
+
+def at(time_s: float, x_m: float, y_m: float = 0.0) -> OdometrySample:
+    velocity = np.array([SPEED_MPS, 0.0, 0.0])
+    return OdometrySample(seconds_to_ns(time_s), np.array([x_m, y_m, 0.0]), yaw_quaternion(0.0), velocity)
+
+
+def following(settings: Following, t0_s: float = 10.0) -> Follower:
+    follower = Follower(settings)
+    follower.take_plan(plan(t0_s))
+    return follower
+
+
+def test_silent_until_there_is_a_plan_and_odometry() -> None:
+    follower = Follower(VEHICLE)
+    follower.take_odometry(at(10.0, 0.0))
+    assert follower.follow() is None
+    assert follower.brake(0.1) is None
+    assert following(VEHICLE).follow() is None
+
+
+def test_on_the_plan_the_plan_is_driven() -> None:
+    follower = following(VEHICLE)
+    follower.take_odometry(at(10.5, 2.5))
+    command = follower.follow()
+    assert command is not None
+    assert command.speed_mps == pytest.approx(SPEED_MPS)
+    assert command.yaw_rate_radps == pytest.approx(0.0)
+
+
+def test_beside_the_plan_it_steers_back() -> None:
+    follower = following(VEHICLE)
+    follower.take_odometry(at(10.5, 2.5, y_m=-0.5))
+    command = follower.follow()
+    assert command is not None
+    assert command.yaw_rate_radps > 0.05
+
+
+@pytest.mark.parametrize(("time_s", "x_m"), [(11.3, 6.5), (8.0, -10.0)])
+def test_a_plan_too_old_or_of_a_time_to_come_is_not_followed(time_s: float, x_m: float) -> None:
+    follower = following(VEHICLE)
+    follower.take_odometry(at(time_s, x_m))
+    assert follower.follow() is None
+
+
+def test_a_plan_made_elsewhere_is_not_followed() -> None:
+    follower = following(VEHICLE)
+    # Half a second later 200 m away: another scene.
+    follower.take_odometry(at(10.5, 200.0))
+    assert follower.follow() is None
+
+
+def test_without_a_plan_the_vehicle_brakes_to_a_standstill_on_its_bend() -> None:
+    follower = following(VEHICLE)
+    follower.take_odometry(at(10.5, 2.5, y_m=-0.5))
+    driven = follower.follow()
+    assert driven is not None
+    first = follower.brake(0.1)
+    assert first is not None
+    assert first.speed_mps == pytest.approx(driven.speed_mps - 0.2)
+    assert first.yaw_rate_radps / first.speed_mps == pytest.approx(driven.yaw_rate_radps / driven.speed_mps)
+    commands = [follower.brake(0.1) for _ in range(30)]
+    assert commands[-1] == DriveCommand(0.0, 0.0)
+
+
+def test_where_the_simulator_waits_silence_is_the_brake() -> None:
+    follower = following(SIMULATOR)
+    follower.take_odometry(at(12.0, 10.0))
+    assert follower.follow() is None
+    assert follower.brake(0.1) is None
+    # The plan that was waited for sets it going without new odometry.
+    follower.take_plan(plan(11.9, 9.5))
+    assert follower.follow() is not None
