@@ -1,0 +1,159 @@
+"""The planning thread: when it plans, what it drops, and that nothing ends it but us."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from stand_ins import SPEC, StraightCore, feed
+
+from flatrope_planner.domain import seconds_to_ns
+from flatrope_planner.errors import SetupError
+from flatrope_planner.nodes.inputs import PlannerInputs
+from flatrope_planner.nodes.monitoring import Level
+from flatrope_planner.nodes.worker import FinishedTick, PlanningCore, PlanningWorker
+
+PATIENCE_S = 10.0
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < until_s, "waited in vain"
+        time.sleep(0.002)
+
+
+@contextmanager
+def working(
+    inputs: PlannerInputs, load: Callable[[], PlanningCore]
+) -> Iterator[tuple[PlanningWorker, list[FinishedTick]]]:
+    delivered: list[FinishedTick] = []
+    worker = PlanningWorker(inputs, load, delivered.append, period_s=0.5)
+    worker.start()
+    try:
+        yield worker, delivered
+    finally:
+        worker.close()
+
+
+def polled_until(worker: PlanningWorker, condition: Callable[[], bool]) -> None:
+    def poll() -> bool:
+        worker.poll()
+        return condition()
+
+    wait_for(poll)
+
+
+def levels(worker: PlanningWorker) -> dict[str, Level]:
+    return {report.task: report.level for report in worker.reports()}
+
+
+def test_plans_once_per_period_of_the_inputs_time() -> None:
+    inputs, core = PlannerInputs(SPEC.cameras), StraightCore()
+    feed(inputs, 0.0, 3.0)
+    with working(inputs, lambda: core) as (worker, delivered):
+        polled_until(worker, lambda: len(delivered) == 1)
+        feed(inputs, 3.05, 3.4)
+        for _ in range(20):
+            worker.poll()
+            time.sleep(0.001)
+        assert len(delivered) == 1
+        feed(inputs, 3.45, 3.5)
+        polled_until(worker, lambda: len(delivered) == 2)
+    assert [tick.plan.t0_ns for tick in delivered] == [seconds_to_ns(3.0), seconds_to_ns(3.5)]
+    # The pose belongs to t0: 5 m/s from the start.
+    assert delivered[1].pose_t0.x_m == pytest.approx(17.5)
+    assert (delivered[1].frame_id, delivered[1].ticks, delivered[1].dropped_ticks) == ("map", 2, 0)
+
+
+def test_ticks_that_fall_due_while_one_is_in_flight_are_dropped_and_counted() -> None:
+    inputs, core = PlannerInputs(SPEC.cameras), StraightCore()
+    core.gate.clear()
+    feed(inputs, 0.0, 3.0)
+    with working(inputs, lambda: core) as (worker, delivered):
+        polled_until(worker, core.planning.is_set)
+        for end_s in (3.5, 4.0, 4.2):
+            feed(inputs, end_s - 0.45, end_s)
+            for _ in range(3):
+                worker.poll()
+        assert worker.dropped_ticks == 2
+        core.gate.set()
+        polled_until(worker, lambda: len(delivered) == 2)
+        assert worker.dropped_ticks == 2
+    # Then it goes on with the newest observation, not with a queued one.
+    assert [observation.t0_ns for observation in core.seen] == [seconds_to_ns(3.0), seconds_to_ns(4.2)]
+
+
+def test_an_incomplete_observation_is_no_tick_and_is_tried_again() -> None:
+    inputs, core = PlannerInputs(SPEC.cameras), StraightCore()
+    feed(inputs, 0.0, 0.4)
+    with working(inputs, lambda: core) as (worker, delivered):
+        wait_for(lambda: levels(worker)["model"] is Level.OK)
+        for _ in range(20):
+            worker.poll()
+            time.sleep(0.001)
+        assert not delivered
+        assert (worker.ticks, worker.dropped_ticks, worker.failed_ticks) == (0, 0, 0)
+        feed(inputs, 0.45, 1.6)
+        polled_until(worker, lambda: len(delivered) == 1)
+
+
+def test_a_model_that_cannot_be_loaded_is_told() -> None:
+    def load() -> PlanningCore:
+        msg = "weights are missing"
+        raise SetupError(msg)
+
+    with working(PlannerInputs(SPEC.cameras), load) as (worker, _):
+        wait_for(lambda: levels(worker)["model"] is Level.ERROR)
+        worker.poll()
+        assert worker.reports()[0].message == "model not loaded: weights are missing"
+
+
+def test_a_model_that_needs_other_cameras_is_told() -> None:
+    with working(PlannerInputs(("left",)), StraightCore) as (worker, _):
+        wait_for(lambda: levels(worker)["model"] is Level.ERROR)
+        assert "the target needs front_wide, front_tele" in worker.reports()[0].message
+
+
+def test_one_bad_tick_is_told_and_the_next_one_is_planned() -> None:
+    inputs, core = PlannerInputs(SPEC.cameras), StraightCore()
+    feed(inputs, 0.0, 3.0)
+
+    def burst() -> None:
+        raise ValueError("out of cheese")  # noqa: EM101
+
+    core.fail = burst
+    with working(inputs, lambda: core) as (worker, delivered):
+        polled_until(worker, lambda: levels(worker)["planning"] is Level.ERROR)
+        assert "ValueError: out of cheese" in worker.reports()[1].message
+        core.fail = lambda: None
+        feed(inputs, 3.05, 3.5)
+        polled_until(worker, lambda: len(delivered) == 1)
+        assert levels(worker)["planning"] is Level.OK
+        assert (worker.ticks, worker.failed_ticks) == (1, 1)
+
+
+def test_a_plan_from_before_the_clock_was_set_back_is_not_delivered() -> None:
+    inputs, core = PlannerInputs(SPEC.cameras), StraightCore()
+    core.gate.clear()
+    feed(inputs, 0.0, 30.0)
+    with working(inputs, lambda: core) as (worker, delivered):
+        polled_until(worker, core.planning.is_set)
+        inputs.clear()
+        worker.reset()
+        core.gate.set()
+        feed(inputs, 1.0, 3.0)
+        polled_until(worker, lambda: len(delivered) == 1)
+    assert delivered[0].plan.t0_ns == seconds_to_ns(3.0)
+
+
+def test_closing_waits_for_the_plan_in_flight_but_does_not_deliver_it() -> None:
+    inputs, core = PlannerInputs(SPEC.cameras), StraightCore()
+    core.gate.clear()
+    feed(inputs, 0.0, 3.0)
+    with working(inputs, lambda: core) as (worker, delivered):
+        polled_until(worker, core.planning.is_set)
+        worker._ending = True
+        core.gate.set()
+    assert not delivered
+    assert not worker._thread.is_alive()
