@@ -3,7 +3,7 @@
 from io import StringIO
 
 from flatrope_planner.evaluation.live_line import LiveLine
-from flatrope_planner.evaluation.progress import progress_line, with_progress
+from flatrope_planner.progress import progress_line, with_progress
 
 
 class Terminal(StringIO):

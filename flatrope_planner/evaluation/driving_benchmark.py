@@ -23,7 +23,7 @@ from flatrope_planner.evaluation.closed_loop import (
     ReferencePilot,
     drive,
 )
-from flatrope_planner.evaluation.progress import with_progress
+from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, UNSEEN_FAMILIES, Family, Split, World
 
 NANO, BLIND, REFERENCE = DRIVERS = ("nano", "blind", "reference")
