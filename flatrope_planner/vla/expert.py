@@ -43,7 +43,7 @@ class ActionExpert(nn.Module):
         self.in_proj = nn.Sequential(
             nn.Linear(FOURIER_FEATURES * (ACTION_SIZE + 1) + ACTION_SIZE, hidden),
             nn.SiLU(),
-            nn.RMSNorm(hidden, eps=1e-5),
+            nn.LayerNorm(hidden),
             nn.Linear(hidden, hidden),
             nn.LayerNorm(hidden),
         )

@@ -1,0 +1,38 @@
+"""What a user may choose about training the target."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class TargetTrainingOptions:
+    """Options of `flatrope train target`."""
+
+    # Where samples, tokenizer and checkpoints are kept between runs.
+    work: Path
+    # Where the finished weights go.
+    out: Path
+    steps: int = 4000
+    # Samples are taken as clips of up to four consecutive moments.
+    clips_per_batch: int = 8
+    # Draws of noise and flow time for each sample; they share the target's pass.
+    flow_draws: int = 4
+    peak_rate: float = 1.2e-3
+    seed: int = 0
+    # Episodes of each trained family.
+    episodes: int = 250
+    held_out_episodes: int = 3
+    # Processes that make samples, threads that train.
+    jobs: int = 2
+    checkpoint_every_s: float = 240.0
+    score_every: int = 250
+
+    @property
+    def samples(self) -> Path:
+        """Folder of training shards."""
+        return self.work / "samples"
+
+    @property
+    def held_out(self) -> Path:
+        """Folder of shards for scoring."""
+        return self.work / "held_out"
