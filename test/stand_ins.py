@@ -6,8 +6,15 @@ from threading import Event
 import numpy as np
 
 from flatrope_planner.dimensions import FUTURE_POINTS
-from flatrope_planner.domain import CameraFrame, Observation, Plan, Rationale, SpeculationStats, Trajectory
-from flatrope_planner.domain import seconds_to_ns
+from flatrope_planner.domain import (
+    CameraFrame,
+    Observation,
+    Plan,
+    Rationale,
+    SpeculationStats,
+    Trajectory,
+    seconds_to_ns,
+)
 from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.planning.observation import ObservationSpec, OdometrySample
 from flatrope_planner.planning.pose import yaw_quaternion

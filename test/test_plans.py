@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from flatrope_planner.msg import PlannedTrajectory
 from geometry_msgs.msg import Twist
 
 from flatrope_planner.conversion.plans import (
@@ -15,9 +16,8 @@ from flatrope_planner.conversion.plans import (
 )
 from flatrope_planner.conversion.stamps import to_header
 from flatrope_planner.dimensions import FUTURE_POINTS
-from flatrope_planner.domain import DriveCommand, Rationale, RationaleToken, Trajectory
+from flatrope_planner.domain import DriveCommand, Floats, Rationale, RationaleToken, Trajectory
 from flatrope_planner.errors import InputError
-from flatrope_planner.msg import PlannedTrajectory
 from flatrope_planner.planning.pose import Pose, yaw_quaternion
 
 T0_NS = 5_950_000_000
@@ -27,7 +27,7 @@ QUARTER = np.pi / 2.0
 def circle(speed_mps: float = 5.0, curvature: float = 0.1) -> Trajectory:
     """Along a circle to the left at constant speed."""
     time_s = np.arange(1, FUTURE_POINTS + 1) * 0.1
-    yaw = speed_mps * curvature * time_s
+    yaw: Floats = speed_mps * curvature * time_s
     position = np.stack([np.sin(yaw) / curvature, (1.0 - np.cos(yaw)) / curvature, np.zeros_like(yaw)], axis=1)
     action = np.tile([0.0, curvature], (FUTURE_POINTS, 1))
     return Trajectory(position, yaw, np.full(FUTURE_POINTS, speed_mps), action)

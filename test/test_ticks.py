@@ -1,12 +1,12 @@
 """What a tick cost, as a message, compared whole."""
 
 import numpy as np
+from flatrope_planner.msg import SpeculationStats as StatsMessage
 
 from flatrope_planner.conversion.stamps import to_header
 from flatrope_planner.conversion.ticks import TickRecord, statistics_message
 from flatrope_planner.dimensions import FUTURE_POINTS
 from flatrope_planner.domain import Plan, Rationale, SpeculationStats, Trajectory
-from flatrope_planner.msg import SpeculationStats as StatsMessage
 
 
 def plan(stats: SpeculationStats) -> Plan:

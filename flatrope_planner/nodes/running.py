@@ -1,7 +1,9 @@
 """How every node runs: from its start to a quiet end, whoever asks for it and however often."""
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from threading import Event
 from types import FrameType
@@ -44,12 +46,18 @@ def run_node(make_node: Callable[[], RunningNode]) -> int:
         signal.signal(number, ask_to_end)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
-        return _spin(make_node, stop)
+        exit_code = _spin(make_node, stop)
     finally:
         rclpy.try_shutdown()
         # While Python ends it gives signals their first meaning back: a second one would then be a violent end.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
+    if threading.active_count() > 1:
+        # A thread deep in foreign code, such as a library being loaded, does not survive the end of Python unharmed.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(exit_code)
+    return exit_code
 
 
 def _spin(make_node: Callable[[], RunningNode], stop: Event) -> int:

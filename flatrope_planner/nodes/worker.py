@@ -14,7 +14,7 @@ from flatrope_planner.planning.observation import ObservationSpec
 from flatrope_planner.planning.pose import Pose
 
 # Longest wait for a plan in flight when the node ends.
-JOIN_TIMEOUT_S = 4.0
+JOIN_TIMEOUT_S = 2.0
 
 
 class PlanningCore(Protocol):

@@ -1,0 +1,132 @@
+"""The one description, and that both front ends run all of it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from flatrope_planner.bringup.configuration import config_file
+from flatrope_planner.bringup.description import (
+    DEMO_ARGUMENTS,
+    PLANNER_ARGUMENTS,
+    NodeProcess,
+    demo_environment,
+    demo_processes,
+    planner_processes,
+)
+from flatrope_planner.bringup.processes import command_line
+from flatrope_planner.errors import InputError, SetupError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def by_name(processes: tuple[NodeProcess, ...]) -> dict[str, NodeProcess]:
+    return {process.name: process for process in processes}
+
+
+def test_the_planner_listens_to_its_cameras_and_the_diagnostics_to_the_planner() -> None:
+    planner, diagnostics = planner_processes({"role": "hero"})
+    assert dict(planner.remappings) == {
+        "~/input/odometry": "/carla/hero/odometry",
+        "~/input/camera/front_wide": "/carla/hero/front_wide/image",
+        "~/input/camera/front_tele": "/carla/hero/front_tele/image",
+    }
+    assert planner.parameters == {"use_sim_time": False}
+    assert dict(diagnostics.remappings) == {
+        "~/input/speculation": "/planner/output/speculation",
+        "~/input/status": "/planner/output/status",
+    }
+
+
+def test_cameras_come_from_the_parameter_file(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(yaml.safe_dump({"/**": {"ros__parameters": {"cameras": ["roof"]}}}))
+    planner, _ = planner_processes(
+        {"params_file": str(own), "camera_topic": "/{camera}/raw", "odometry_topic": "/odom"}
+    )
+    assert planner.remappings == (("~/input/odometry", "/odom"), ("~/input/camera/roof", "/roof/raw"))
+    assert planner.parameter_file == str(own)
+
+
+def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"missing\.yaml"):
+        planner_processes({"params_file": str(tmp_path / "missing.yaml")})
+
+
+@pytest.mark.parametrize(
+    ("driver", "topic"),
+    [("nano", "/planner/output/trajectory"), ("reference", "/simulator/reference/trajectory")],
+)
+def test_who_drives_is_a_matter_of_one_topic(driver: str, topic: str) -> None:
+    nodes = by_name(demo_processes({"planner": driver, "seed": "7", "family": "lead", "real_time_factor": "0"}))
+    assert set(nodes) >= {"planner", "diagnostics", "controller", "simulator"}
+    assert dict(nodes["controller"].remappings)["~/input/trajectory"] == topic
+    assert nodes["controller"].parameters == {"use_sim_time": True, "simulator_waits": True}
+    simulator = nodes["simulator"].parameters
+    assert (simulator["family"], simulator["seed"], simulator["real_time_factor"]) == ("lead", 7, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "complaint"),
+    [
+        ({"planer": "nano"}, "there is no argument 'planer'; there are planner,"),
+        ({"planner": "me"}, "planner is 'me', expected one of nano, reference"),
+        ({"seed": "many"}, "seed is 'many', expected a number"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_named(chosen: dict[str, str], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        demo_processes(chosen)
+
+
+def test_who_sends_pictures_has_shared_memory_for_them() -> None:
+    nodes = by_name(demo_processes({}))
+    for name in ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE"):
+        assert nodes["simulator"].environment[name] == str(config_file("fastdds.xml"))
+    assert demo_environment()["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
+
+
+def test_command_line_keeps_the_type_of_every_value() -> None:
+    process = NodeProcess(
+        executable="controller_node",
+        name="c",
+        parameter_file="/p.yaml",
+        parameters={"a": True, "b": 2, "c": 0.5, "d": "1"},
+        remappings=(("~/x", "/y"),),
+    )
+    assert command_line(process) == [
+        *(sys.executable, "-m", "flatrope_planner.nodes", "controller_node", "--ros-args"),
+        *("-r", "__node:=c", "--params-file", "/p.yaml"),
+        *("-p", "a:=true", "-p", "b:=2", "-p", "c:=0.5", "-p", "d:='1'"),
+        *("-r", "~/x:=/y"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file_name", "processes", "arguments"),
+    [
+        ("planner.launch.py", planner_processes({}), PLANNER_ARGUMENTS),
+        ("demo.launch.py", demo_processes({}), DEMO_ARGUMENTS),
+    ],
+)
+def test_launch_files_run_the_same(file_name: str, processes: tuple[NodeProcess, ...], arguments: tuple) -> None:  # type: ignore[type-arg]
+    pytest.importorskip("launch_ros")
+    from launch.actions import DeclareLaunchArgument, OpaqueFunction
+    from launch.launch_description_sources import get_launch_description_from_python_launch_file
+
+    from launch import LaunchContext
+
+    description = get_launch_description_from_python_launch_file(str(ROOT / "launch" / file_name))
+    context = LaunchContext()
+    declared, nodes = [], []
+    for entity in description.entities:
+        made = entity.visit(context)
+        if isinstance(entity, DeclareLaunchArgument):
+            declared.append((entity.name, entity.choices))
+        elif isinstance(entity, OpaqueFunction):
+            nodes = made
+    assert declared == [(argument.name, list(argument.choices) or None) for argument in arguments]
+    assert [(node.node_package, node.node_executable) for node in nodes] == [
+        ("flatrope_planner", process.executable) for process in processes
+    ]

@@ -1,0 +1,96 @@
+"""The simulator node over the real middleware: CARLA's topics, and the loop closed by the controller node."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from flatrope_planner.msg import PlannedTrajectory, Rationale
+from nav_msgs.msg import Odometry
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from ros import Listener, closing, ros, spin_until
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import CameraInfo, Image
+from std_msgs.msg import String
+
+from flatrope_planner.conversion.stamps import to_nanoseconds
+from flatrope_planner.domain import seconds_to_ns
+from flatrope_planner.errors import InputError
+from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.controller_node import ControllerNode
+from flatrope_planner.nodes.simulator_node import SimulatorNode
+
+EGO = "/carla/hero"
+SMALL = ("-p", "role:=hero", "-p", "image_width_px:=64", "-p", "image_height_px:=32", "-p", "real_time_factor:=0.0")
+LOOP = (
+    *("-r", f"controller:~/input/odometry:={EGO}/odometry", "-r", f"controller:~/output/twist:={EGO}/twist"),
+    *("-r", "controller:~/input/trajectory:=/simulator/reference/trajectory"),
+    *("-p", "controller:simulator_waits:=true", "-p", "controller:use_sim_time:=true"),
+)
+SENSORS: list[tuple[type, str]] = [
+    (Clock, "/clock"),
+    (Odometry, f"{EGO}/odometry"),
+    (Image, f"{EGO}/front_wide/image"),
+    (Image, f"{EGO}/front_tele/image"),
+    (CameraInfo, f"{EGO}/front_wide/camera_info"),
+    (PlannedTrajectory, "/simulator/reference/trajectory"),
+    (Rationale, "/simulator/reference/rationale"),
+]
+
+
+def stamps_ns(messages: list[Image]) -> list[int]:
+    return [to_nanoseconds(message.header.stamp) for message in messages]
+
+
+def test_a_whole_episode_with_the_controller_in_the_loop() -> None:
+    outcomes: list[String] = []
+    with ros(*SMALL, *LOOP, "-p", "simulator:family:=free_road"):
+        test = Node("test")
+        listener = Listener(test, SENSORS)
+        simulator = SimulatorNode()
+        with closing(simulator, ControllerNode(), test) as executor:
+            spin_until(executor, lambda: simulator.finished)
+            # Latched: who asks after the end still learns how it went.
+            test.create_subscription(String, "/simulator/outcome", outcomes.append, qos.LATCHED)
+            spin_until(executor, lambda: bool(outcomes))
+    outcome = json.loads(outcomes[0].data)
+    assert (outcome["family"], outcome["seed"], outcome["success"], outcome["failures"]) == ("free_road", 1, True, [])
+    clock_ns = [to_nanoseconds(message.clock) for message in listener["/clock"]]
+    assert clock_ns == sorted(clock_ns)
+    picture, info = listener[f"{EGO}/front_wide/image"][0], listener[f"{EGO}/front_wide/camera_info"][0]
+    assert (picture.encoding, picture.width, picture.height, picture.step) == ("bgra8", 64, 32, 256)
+    assert picture.header.frame_id == info.header.frame_id == "hero/front_wide"
+    assert (info.width, info.height, info.k[0], info.k[2]) == (64, 32, pytest.approx(32.0), 32.0)
+    wide_ns = stamps_ns(listener[f"{EGO}/front_wide/image"])
+    assert {later - earlier for earlier, later in pairwise(wide_ns)} == {seconds_to_ns(0.1)}
+    poses = listener[f"{EGO}/odometry"]
+    assert (poses[0].header.frame_id, poses[0].child_frame_id) == ("map", "hero")
+    first, last = poses[0].pose.pose.position, poses[-1].pose.pose.position
+    assert last.x - first.x == pytest.approx(outcome["distance_m"], rel=0.2)
+    plans, reasons = listener["/simulator/reference/trajectory"], listener["/simulator/reference/rationale"]
+    assert stamps_ns(plans)[1] - stamps_ns(plans)[0] == seconds_to_ns(0.5)
+    assert plans[0].target == "reference"
+    assert len(reasons[0].text) > 10
+
+
+def test_it_ends_while_it_waits_for_company() -> None:
+    with ros(*SMALL):
+        simulator = SimulatorNode()
+        assert not simulator.finished
+        simulator.close()
+        assert simulator.finished
+
+
+def test_pictures_reach_both_strict_and_lenient_subscribers() -> None:
+    for profile in (qos.IMAGE_INPUT, QoSProfile(depth=1)):
+        heard: list[Image] = []
+        with ros(*SMALL, "-p", "start_timeout_s:=0.0", "-p", "control_timeout_s:=600.0"):
+            test = Node("test")
+            test.create_subscription(Image, f"{EGO}/front_tele/image", heard.append, profile)
+            with closing(SimulatorNode(), test) as executor:
+                spin_until(executor, lambda: bool(heard))  # noqa: B023
+
+
+def test_an_unknown_family_keeps_it_from_starting() -> None:
+    with ros("-p", "family:=boat"), pytest.raises(InputError, match="family is 'boat'"):
+        SimulatorNode()
