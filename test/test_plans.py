@@ -16,7 +16,7 @@ from flatrope_planner.conversion.plans import (
 )
 from flatrope_planner.conversion.stamps import to_header
 from flatrope_planner.dimensions import FUTURE_POINTS
-from flatrope_planner.domain import DriveCommand, Floats, Rationale, RationaleToken, Trajectory
+from flatrope_planner.domain import DriveCommand, Rationale, RationaleToken, Trajectory
 from flatrope_planner.errors import InputError
 from flatrope_planner.planning.pose import Pose, yaw_quaternion
 
@@ -26,8 +26,8 @@ QUARTER = np.pi / 2.0
 
 def circle(speed_mps: float = 5.0, curvature: float = 0.1) -> Trajectory:
     """Along a circle to the left at constant speed."""
-    time_s = np.arange(1, FUTURE_POINTS + 1) * 0.1
-    yaw: Floats = speed_mps * curvature * time_s
+    time_s = np.linspace(0.1, 6.4, FUTURE_POINTS)
+    yaw = speed_mps * curvature * time_s
     position = np.stack([np.sin(yaw) / curvature, (1.0 - np.cos(yaw)) / curvature, np.zeros_like(yaw)], axis=1)
     action = np.tile([0.0, curvature], (FUTURE_POINTS, 1))
     return Trajectory(position, yaw, np.full(FUTURE_POINTS, speed_mps), action)

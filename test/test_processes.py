@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from threading import Timer
+from typing import Any
 
 import pytest
 
@@ -90,7 +91,7 @@ def test_asked_to_end_it_ends_well(number: signal.Signals) -> None:
 
 def test_what_cannot_be_started_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
-    popen = subprocess.Popen
+    popen: Any = subprocess.Popen
 
     def second_fails(*arguments: object, **options: object) -> object:
         if started:
