@@ -88,6 +88,17 @@ class Observation:
 
 
 @dataclass(frozen=True)
+class ObservationSpec:
+    """What a target wants to see."""
+
+    # Camera names in the target's order.
+    cameras: tuple[str, ...]
+    # Frames of each camera, `frame_period_s` apart, the last one at t0.
+    frames_per_camera: int
+    frame_period_s: float
+
+
+@dataclass(frozen=True)
 class Trajectory:
     """A planned motion in the ego frame; row i holds at t0 + (i + 1) * 0.1 s."""
 

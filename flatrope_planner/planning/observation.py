@@ -3,12 +3,10 @@
 Not thread-safe: whoever shares a buffer between threads holds a lock around it.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flatrope_planner.dimensions import HISTORY_PERIOD_S, HISTORY_POSES
-from flatrope_planner.domain import CameraFrame, EgoHistory, Observation, seconds_to_ns
+from flatrope_planner.domain import CameraFrame, EgoHistory, Observation, ObservationSpec, seconds_to_ns
 from flatrope_planner.errors import InputError, NotReadyError
 from flatrope_planner.planning.odometry import OdometrySample, OdometryTrack
 from flatrope_planner.planning.pose import Pose, rotation_matrix
@@ -19,17 +17,6 @@ __all__ = ["NotReadyError", "ObservationBuffer", "ObservationSpec", "OdometrySam
 # Images kept beyond the span of an observation, for cameras that run apart.
 IMAGE_SLACK_S = 1.0
 MAX_FRAMES_PER_CAMERA = 64
-
-
-@dataclass(frozen=True)
-class ObservationSpec:
-    """What a target wants to see."""
-
-    # Camera names in the target's order.
-    cameras: tuple[str, ...]
-    # Frames of each camera, `frame_period_s` apart, the last one at t0.
-    frames_per_camera: int
-    frame_period_s: float
 
 
 class ObservationBuffer:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from flatrope_planner.domain import Image
+from flatrope_planner.domain import Floats, Image
 
 GAIN_RANGE = (0.75, 1.25)
 BIAS_RANGE = (-18.0, 18.0)
@@ -38,11 +38,11 @@ def apply_look(picture: Image, look: Look, rng: np.random.Generator) -> Image:
     if look.noise > 0.0:
         noise = np.empty(picture.shape, dtype=np.int16)
         cv2.setRNGSeed(int(rng.integers(1 << 31)))
-        cv2.randn(noise, 0.0, look.noise)
+        cv2.randn(noise, np.zeros(1), np.full(1, look.noise))
         seen = cv2.add(seen, noise, dtype=cv2.CV_8U)
     return np.asarray(seen, dtype=np.uint8)
 
 
-def _curve(gain: np.ndarray, bias: float) -> Image:
-    levels = (np.arange(256.0)[:, None, None] - 128.0) * gain + 128.0 + bias
-    return np.clip(levels, 0.0, 255.0).astype(np.uint8)
+def _curve(gain: Floats, bias: float) -> Image:
+    levels: Floats = (np.arange(256.0)[:, None, None] - 128.0) * gain + 128.0 + bias
+    return np.asarray(np.clip(levels, 0.0, 255.0), dtype=np.uint8)

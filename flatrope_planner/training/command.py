@@ -11,7 +11,7 @@ from flatrope_planner.training.making import make_samples
 from flatrope_planner.training.options import TargetTrainingOptions
 from flatrope_planner.training.target import TargetTrainer, train
 from flatrope_planner.training.vocabulary import learn_vocabulary
-from flatrope_planner.vla.config import CONFIG_FILE, NanoConfig
+from flatrope_planner.vla.config import NanoConfig
 from flatrope_planner.vla.nano import observation_spec
 from flatrope_planner.vla.tokenizer import TOKENIZER_FILE, NanoTokenizer
 

@@ -61,7 +61,7 @@ def _openings(model: NanoModel, batch: Batch, features: VisionFeatures, prompt: 
     ids = batch.ids.clone()
     rows, place = torch.arange(len(ids)), torch.tensor(prompt)
     for step in range(OPENING_TOKENS):
-        hidden = model.read(ids, batch.positions, RecordingCache(), features=features)
+        hidden = model.read(ids, batch.positions, RecordingCache(), features=features).hidden
         ids[rows, place + step] = model.logits(hidden[rows, place + step - 1]).argmax(-1)
     return [ids[row, start : start + OPENING_TOKENS].tolist() for row, start in enumerate(prompt)]
 

@@ -10,8 +10,9 @@ library_name: flatrope_planner
 ---
 # nano
 
-A small vision-language-action model that drives in the embedded simulator of flatrope_planner. It shows the mechanism of
-a reasoning driver - look, write why, act - on a laptop. It does not drive like a large model, and it knows no other world.
+A small vision-language-action model that drives in the embedded simulator of flatrope_planner. It shows the mechanism
+of a reasoning driver - look, write why, act - on a laptop. It does not drive like a large model, and it knows no other
+world.
 
 | | |
 |---|---|

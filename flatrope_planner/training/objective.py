@@ -53,7 +53,7 @@ def losses(model: NanoModel, batch: Batch, draws: int, generator: torch.Generato
     index = batch.picture_index.flatten()
     features = VisionFeatures(shown.tokens[index], tuple(level[index] for level in shown.deepstack))
     memory = RecordingCache()
-    hidden = model.read(batch.ids, batch.positions, memory, features=features)
+    hidden = model.read(batch.ids, batch.positions, memory, features=features).hidden
     return Losses(_rationale_loss(model, hidden, batch.labels), _action_loss(model, memory, batch, draws, generator))
 
 

@@ -30,7 +30,7 @@ class Optimiser:
         """Matrices decay towards zero; embeddings, norms and biases do not."""
         self._model = model
         self._peak_rate, self._steps = peak_rate, steps
-        embeddings = {id(p) for module in model.modules() if isinstance(module, nn.Embedding) for p in module.parameters()}
+        embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
         matrices = [p for p in model.parameters() if p.ndim >= 2 and id(p) not in embeddings]
         others = [p for p in model.parameters() if p.ndim < 2 or id(p) in embeddings]
         groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": others, "weight_decay": 0.0}]
@@ -55,7 +55,7 @@ class Optimiser:
         # Young averages follow fast, so that the random start is soon forgotten.
         decay = min(AVERAGE_DECAY, (1.0 + self.step_count) / (10.0 + self.step_count))
         values = [value.detach() for _, value in self._model.named_parameters()]
-        torch._foreach_lerp_(list(self.average.values()), values, 1.0 - decay)  # noqa: SLF001  # one pass over all
+        torch._foreach_lerp_(list(self.average.values()), values, 1.0 - decay)  # one pass over all
 
     def state(self) -> dict[str, Any]:
         """Everything that `restore` needs."""

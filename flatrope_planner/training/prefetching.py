@@ -40,7 +40,7 @@ class Prefetcher(Generic[T, R]):
                 if not self._hand_over(self._prepare(item)):
                     return
             self._hand_over(None)
-        except BaseException as err:  # noqa: BLE001  # raised again where the items are read
+        except BaseException as err:  # raised again where the items are read
             self._hand_over(err)
 
     def _hand_over(self, item: R | BaseException | None) -> bool:

@@ -1,11 +1,12 @@
 """Samples in training order: shuffled anew each epoch, the same for the same seed, resumable at any batch.
 
-A batch is made of clips, consecutive moments of one episode: they share pictures, so the vision tower, which costs most,
-sees each of these once.
+A batch is made of clips, consecutive moments of one episode: they share pictures, so the vision tower, which costs
+most, sees each of these once.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -84,4 +85,4 @@ class SampleStream:
 def _clips(samples: list[TrainingSample], phase: int) -> list[list[TrainingSample]]:
     """Cut an episode into clips; where the first cut falls differs from epoch to epoch."""
     cuts = [0, *range(phase or CLIP_SAMPLES, len(samples), CLIP_SAMPLES), len(samples)]
-    return [samples[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [samples[a:b] for a, b in pairwise(cuts)]

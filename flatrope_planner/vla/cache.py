@@ -15,6 +15,13 @@ class KeyValues:
     keys: list[Tensor] = field(default_factory=list)
     values: list[Tensor] = field(default_factory=list)
 
+    def expanded(self, samples: int) -> "KeyValues":
+        """One request's keys and values, seen by several samples."""
+        return KeyValues(
+            [key.expand(samples, -1, -1, -1) for key in self.keys],
+            [value.expand(samples, -1, -1, -1) for value in self.values],
+        )
+
 
 class RecordingCache(KeyValues):
     """A cache for one pass without a past: notes what each layer computes."""

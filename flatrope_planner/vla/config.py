@@ -75,7 +75,8 @@ class NanoConfig:
             content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             if content.pop("model_type") != MODEL_TYPE:
                 raise KeyError(MODEL_TYPE)
-            return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in content.items()})
+            fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content.items()}
+            return cls(**fields)
         except (OSError, ValueError, KeyError, TypeError) as err:
             msg = f"{path}: no configuration of nano ({err}); train one with `flatrope train target`"
             raise SetupError(msg) from err

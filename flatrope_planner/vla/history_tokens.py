@@ -27,7 +27,8 @@ def encode_history(position_m: Floats) -> NDArray[np.int64]:
     require_array("history positions", position_m, (HISTORY_POSES, 3), np.float64)
     steps = np.diff(position_m, axis=0, prepend=np.zeros((1, 3)))
     share = (steps - STEP_MIN_M) / (STEP_MAX_M - STEP_MIN_M)
-    return np.clip(np.rint(share * (HISTORY_BINS - 1)), 0, HISTORY_BINS - 1).astype(np.int64).reshape(-1)
+    bins = np.clip(np.rint(share * (HISTORY_BINS - 1)), 0, HISTORY_BINS - 1)
+    return np.asarray(bins, dtype=np.int64).reshape(-1)
 
 
 def decode_history(bins: NDArray[np.int64]) -> Floats:

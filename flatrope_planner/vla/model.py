@@ -1,6 +1,7 @@
 """nano's network: a Qwen3-VL target and the action expert that reads its keys and values."""
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,16 @@ from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
 
 # Highest frequency (cycles over all bins) in the first embeddings of the ego-history bins.
 HISTORY_MAX_FREQUENCY = 60.0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the text model makes of n tokens in each of S sequences."""
+
+    # (S, n, hidden), normalised.
+    hidden: Tensor
+    # (taps, S, n, hidden), behind the layers asked for.
+    tapped: Tensor
 
 
 class NanoModel(nn.Module):
@@ -37,7 +48,8 @@ class NanoModel(nn.Module):
         cache: object,
         mask: Tensor | None = None,
         features: VisionFeatures | None = None,
-    ) -> Tensor:
+        taps: tuple[int, ...] = (),
+    ) -> Reading:
         """Run the text model over new tokens.
 
         Args:
@@ -46,9 +58,7 @@ class NanoModel(nn.Module):
             cache: takes the keys and values (`vla.cache`).
             mask: bool (S, 1, n, slots), True where attended; None: causal, without a past.
             features: of the pictures, flattened over all image tokens in `ids`; None when there are none.
-
-        Returns:
-            (S, n, hidden), normalised.
+            taps: text layers whose hidden states are wanted.
         """
         embeds = self.vlm.get_input_embeddings()(ids)
         visual: dict[str, object] = {}
@@ -62,10 +72,17 @@ class NanoModel(nn.Module):
         if mask is None:
             mask = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()[None, None]
         out = self.vlm.model.language_model(
-            inputs_embeds=embeds, attention_mask=mask, position_ids=positions, cache=cache, **visual
+            inputs_embeds=embeds,
+            attention_mask=mask,
+            position_ids=positions,
+            cache=cache,
+            output_hidden_states=bool(taps),
+            **visual,
         )
         hidden: Tensor = out.last_hidden_state
-        return hidden
+        # The list of hidden states begins with the embeddings.
+        levels = [out.hidden_states[layer + 1] for layer in taps]
+        return Reading(hidden, torch.stack(levels) if levels else hidden.new_empty(0, *hidden.shape))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(..., hidden) -> (..., vocabulary)."""
@@ -73,7 +90,7 @@ class NanoModel(nn.Module):
         return logits
 
 
-def _start_history_embeddings(embedding: nn.Module, ids: range) -> None:
+def _start_history_embeddings(embedding: nn.Embedding, ids: range) -> None:
     """Fourier features of the bin's place in the range, scaled like the other embeddings."""
     weight = embedding.weight
     steps = weight.shape[1] // 2

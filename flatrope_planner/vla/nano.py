@@ -1,5 +1,238 @@
-"""placeholder"""
+"""nano as a target: reads two cameras and the ego history, writes a rationale, draws trajectories."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from flatrope_planner.dimensions import FUTURE_POINTS, HISTORY_PERIOD_S
+from flatrope_planner.domain import CameraFrame, Image, Observation, ObservationSpec, Trajectory
+from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.speculation.candidates import Block, Candidates
+from flatrope_planner.speculation.target import StepResult
+from flatrope_planner.vla.cache import SlotCache
+from flatrope_planner.vla.config import NanoConfig
+from flatrope_planner.vla.flow import integrate
+from flatrope_planner.vla.history_tokens import encode_history
+from flatrope_planner.vla.model import NanoModel
+from flatrope_planner.vla.pictures import resize_picture
+from flatrope_planner.vla.prompt import PromptTokens, build_prompt
+from flatrope_planner.vla.tokenizer import NanoTokenizer
+from flatrope_planner.vla.unicycle import action_to_trajectory, estimate_speed, to_trajectory, without_reversing
+from flatrope_planner.vla.vision import VisionFeatures
+from flatrope_planner.vla.vision_cache import VisionCache
+
 WEIGHTS_FILE = "model.safetensors"
-def observation_spec(config):
-    from flatrope_planner.planning.observation import ObservationSpec
+SHIPPED_WEIGHTS = Path(__file__).parent.parent / "weights" / "nano"
+
+# Slots of a request: every pass attends over all of them, so that equal passes have equal shapes.
+CAPACITY = 512
+TOKEN_BUDGET = 48
+
+
+@dataclass(frozen=True)
+class NanoPrompt:
+    """An observation as nano reads it."""
+
+    tokens: PromptTokens
+    features: VisionFeatures
+    # float64 (): speed at t0 (m/s), from the ego history.
+    speed_mps: Tensor
+
+    @property
+    def token_ids(self) -> Sequence[int]:
+        """Tokens of the prompt."""
+        ids: list[int] = self.tokens.ids.tolist()
+        return ids
+
+
+@dataclass(frozen=True)
+class NanoState:
+    """What nano has read of one request."""
+
+    cache: SlotCache
+    rope_delta: int
+    speed_mps: Tensor
+
+    @property
+    def length(self) -> int:
+        """Committed tokens."""
+        return self.cache.length
+
+
+class NanoTarget:
+    """The embedded target. Holds nothing of a request but the features of recent pictures."""
+
+    token_budget = TOKEN_BUDGET
+
+    def __init__(self, model: NanoModel, tokenizer: NanoTokenizer, tapped_layers: tuple[int, ...] = ()) -> None:
+        """Wrap a trained network; `tapped_layers` are the text layers whose hidden states a drafter wants."""
+        self._model = model.eval()
+        self._tokenizer = tokenizer
+        self._config = model.config
+        self._tapped_layers = tapped_layers
+        self.vision_cache = VisionCache(self._encode, capacity=2 * self._config.pictures)
+        self.stop_token = tokenizer.future_start
+        self.ending: tuple[int, ...] = (tokenizer.cot_end, tokenizer.future_start)
+        self.forbidden = torch.zeros(tokenizer.size, dtype=torch.bool)
+        self.forbidden[tokenizer.history_ids.start : tokenizer.history_ids.stop] = True
+
+    @classmethod
+    def load(cls, directory: Path | None = None, tapped_layers: tuple[int, ...] = ()) -> "NanoTarget":
+        """Read weights, configuration and tokenizer; by default those that ship with the package.
+
+        Raises:
+            SetupError: when something is missing or belongs to another model.
+        """
+        folder = directory or SHIPPED_WEIGHTS
+        tokenizer = NanoTokenizer.load(folder)
+        model = NanoModel(NanoConfig.load(folder), tokenizer)
+        _load_weights(model, folder / WEIGHTS_FILE)
+        return cls(model, tokenizer, tapped_layers)
+
+    @property
+    def observation_spec(self) -> ObservationSpec:
+        """Cameras and frames that `prepare` wants."""
+        return observation_spec(self._config)
+
+    @torch.inference_mode()
+    def prepare(self, observation: Observation) -> NanoPrompt:
+        """Encode the pictures that are new and lay out the prompt.
+
+        Raises:
+            InputError: when the observation is not of the shape `observation_spec` asks for.
+        """
+        seen = [self.vision_cache.features(resize_picture(frame.image)) for frame in self._frames(observation)]
+        levels = zip(*(features.deepstack for features in seen), strict=True)
+        features = VisionFeatures(
+            torch.cat([features.tokens for features in seen]), tuple(torch.cat(level) for level in levels)
+        )
+        history = observation.ego_history
+        bins = encode_history(history.position_m).tolist()
+        tokens = build_prompt(self._tokenizer, self._config.pictures, bins, observation.command or "")
+        position, rotation = torch.from_numpy(history.position_m), torch.from_numpy(history.rotation)
+        return NanoPrompt(tokens, features, estimate_speed(position, rotation, HISTORY_PERIOD_S))
+
+    @torch.inference_mode()
+    def prefill(self, prompt: NanoPrompt, candidates: Candidates) -> tuple[NanoState, StepResult]:
+        """Read a prompt and candidates; see `Target.prefill`.
+
+        Raises:
+            InputError: when prompt and rationale do not fit into the cache.
+        """
+        length = len(prompt.tokens.ids)
+        if length + TOKEN_BUDGET + len(candidates.tokens) + len(self.ending) > CAPACITY:
+            msg = f"prompt: {length} tokens and a rationale do not fit into {CAPACITY}; use a shorter command"
+            raise InputError(msg)
+        state = NanoState(self._new_cache(), prompt.tokens.rope_delta, prompt.speed_mps)
+        block = Block.of(int(prompt.tokens.ids[-1]), candidates)
+        ids = np.concatenate([prompt.tokens.ids[:-1], block.tokens])
+        behind = block.offsets[1:] + length - 1 + state.rope_delta
+        positions = np.concatenate([prompt.tokens.positions, np.tile(behind, (3, 1))], axis=1)
+        mask = np.zeros((len(ids), CAPACITY), dtype=np.bool_)
+        mask[: length - 1, : length - 1] = np.tri(length - 1, dtype=np.bool_)
+        mask[length - 1 :, : length - 1] = True
+        mask[length - 1 :, length - 1 : len(ids)] = block.mask
+        hidden, tapped = self._read(state, ids, positions, mask, prompt.features)
+        state.cache.keep(list(range(length - 1)))
+        return state, StepResult(self._model.logits(hidden[length - 1 :]), tapped)
+
+    @torch.inference_mode()
+    def step(self, state: NanoState, block: Block) -> StepResult:
+        """Read a block; see `Target.step`."""
+        n, length = len(block.tokens), state.length
+        mask = np.zeros((n, CAPACITY), dtype=np.bool_)
+        mask[:, :length] = True
+        mask[:, length : length + n] = block.mask
+        positions = np.tile(block.offsets + length + state.rope_delta, (3, 1))
+        hidden, tapped = self._read(state, np.array(block.tokens), positions, mask)
+        return StepResult(self._model.logits(hidden), tapped)
+
+    def commit(self, state: NanoState, kept: Sequence[int]) -> None:
+        """Keep rows of the last block."""
+        state.cache.keep(list(kept))
+
+    @torch.inference_mode()
+    def act(self, state: NanoState, seed: int, samples: int = 1) -> tuple[Trajectory, ...]:
+        """Draw trajectories; the same seed draws the same ones."""
+        memory = state.cache.committed().expanded(samples)
+        offset = torch.full((samples,), state.length)
+        delta = torch.full((samples,), state.rope_delta)
+        noise = torch.randn(samples, FUTURE_POINTS, 2, generator=torch.Generator().manual_seed(seed))
+        velocity = partial(self._model.expert, memory=memory, offset=offset, rope_delta=delta)
+        scaled = integrate(velocity, noise, self._config.flow_steps).double()
+        mean, std = (torch.tensor(pair).double() for pair in (self._config.action_mean, self._config.action_std))
+        speed = state.speed_mps.expand(samples)
+        action = without_reversing(scaled * std + mean, speed)
+        motions = action_to_trajectory(action, speed.clamp(min=0.0))
+        return tuple(to_trajectory(motions[i], action[i]) for i in range(samples))
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """Text without end marks."""
+        return self._tokenizer.decode(tokens)
+
+    def token_text(self, token: int) -> str:
+        """One token, end marks as they are."""
+        return self._tokenizer.token_text(token)
+
+    def _frames(self, observation: Observation) -> list[CameraFrame]:
+        config = self._config
+        wanted = dict.fromkeys(config.cameras, config.frames_per_camera)
+        got = {camera: len(frames) for camera, frames in observation.frames.items()}
+        if got != wanted:
+            msg = f"observation: pictures {got}, expected {wanted}"
+            raise InputError(msg)
+        return [frame for camera in config.cameras for frame in observation.frames[camera]]
+
+    def _encode(self, picture: Image) -> VisionFeatures:
+        # One picture at a time: the result must not depend on which others were new.
+        features: VisionFeatures = self._model.vision(torch.from_numpy(picture)[None])
+        return features
+
+    def _new_cache(self) -> SlotCache:
+        return SlotCache(self._config.layers, self._config.kv_heads, self._config.head_dim, CAPACITY)
+
+    def _read(
+        self,
+        state: NanoState,
+        ids: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        mask: NDArray[np.bool_],
+        features: VisionFeatures | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Hidden states (n, hidden) and tapped ones (taps, n, hidden) of new tokens."""
+        reading = self._model.read(
+            torch.from_numpy(ids)[None],
+            torch.from_numpy(positions)[:, None],
+            state.cache,
+            torch.from_numpy(mask)[None, None],
+            features,
+            self._tapped_layers,
+        )
+        return reading.hidden[0], reading.tapped[:, 0]
+
+
+def observation_spec(config: NanoConfig) -> ObservationSpec:
+    """What a nano of this configuration wants to see."""
     return ObservationSpec(config.cameras, config.frames_per_camera, config.frame_period_s)
+
+
+def _load_weights(model: NanoModel, path: Path) -> None:
+    """Fill a model's parameters from a file, widened to float32."""
+    try:
+        weights = load_file(path)
+    except (OSError, SafetensorError) as err:
+        msg = f"{path}: no weights of nano ({err}); train some with `flatrope train target`"
+        raise SetupError(msg) from err
+    wanted = {name: value.shape for name, value in model.named_parameters()}
+    if wanted != {name: value.shape for name, value in weights.items()}:
+        msg = f"{path}: weights do not fit the configuration beside them"
+        raise SetupError(msg)
+    model.load_state_dict({name: value.float() for name, value in weights.items()}, strict=False)

@@ -113,6 +113,10 @@ class NanoTokenizer:
         """Text of ids, special tokens left out."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
+    def token_text(self, token: int) -> str:
+        """Text of one token, special or not."""
+        return str(self._tokenizer.decode([token], skip_special_tokens=False))
+
     @property
     def history_ids(self) -> range:
         """Ids of the ego-history bins, in order."""

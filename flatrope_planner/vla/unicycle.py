@@ -26,6 +26,10 @@ class Motion:
     yaw_rad: Tensor
     speed_mps: Tensor
 
+    def __getitem__(self, index: int) -> "Motion":
+        """One of several motions."""
+        return Motion(self.position_m[index], self.yaw_rad[index], self.speed_mps[index])
+
 
 def action_to_trajectory(action: Tensor, speed_mps: Tensor, period_s: float = FUTURE_PERIOD_S) -> Motion:
     """Integrate actions (..., N, 2) (m/s^2, 1/m) from a starting speed (...,)."""

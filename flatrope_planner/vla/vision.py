@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.qwen3_vl.modeling_qwen3_vl import (
+    Qwen3VLVisionAttention,
     Qwen3VLVisionModel,
+    Qwen3VLVisionPatchMerger,
     apply_rotary_pos_emb_vision,
     eager_attention_forward,
 )
@@ -76,7 +78,8 @@ class VisionEncoder(nn.Module):
         tower: Qwen3VLVisionModel = self.tower
         conv = tower.patch_embed.proj
         position = (tower.pos_embed(self.pos_indices) * self.pos_weights).sum(1)
-        return F.linear(patches, conv.weight.sum(2).flatten(1), conv.bias) + position
+        embedded: Tensor = F.linear(patches, conv.weight.sum(2).flatten(1), conv.bias) + position
+        return embedded
 
 
 def patchify(pictures: Tensor) -> Tensor:
@@ -88,16 +91,19 @@ def patchify(pictures: Tensor) -> Tensor:
     return patches.to(torch.float32) / 127.5 - 1.0
 
 
-def _attention(attn: nn.Module, hidden: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _attention(attn: Qwen3VLVisionAttention, hidden: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     n, patches, _ = hidden.shape
     # Each (N, P, heads, head_dim).
     query, key, value = attn.qkv(hidden).reshape(n, patches, 3, attn.num_heads, -1).unbind(2)
     query, key = apply_rotary_pos_emb_vision(query, key, cos, sin)
-    attend = ALL_ATTENTION_FUNCTIONS.get_interface(attn.config._attn_implementation, eager_attention_forward)
+    chosen = attn.config._attn_implementation  # noqa: SLF001  # transformers offers no public way to ask
+    attend = ALL_ATTENTION_FUNCTIONS.get_interface(chosen, eager_attention_forward)
     heads_first = (part.transpose(1, 2) for part in (query, key, value))
     mixed, _ = attend(attn, *heads_first, attention_mask=None, scaling=attn.scaling, is_causal=False)
-    return attn.proj(mixed.reshape(n, patches, -1))
+    projected: Tensor = attn.proj(mixed.reshape(n, patches, -1))
+    return projected
 
 
-def _merge(merger: nn.Module, hidden: Tensor) -> Tensor:
-    return merger(hidden).reshape(len(hidden), -1, merger.linear_fc2.out_features)
+def _merge(merger: Qwen3VLVisionPatchMerger, hidden: Tensor) -> Tensor:
+    merged: Tensor = merger(hidden).reshape(len(hidden), -1, merger.linear_fc2.out_features)
+    return merged

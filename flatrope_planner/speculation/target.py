@@ -1,0 +1,90 @@
+"""The little that decoding knows of a target: it reads blocks of tokens, and keeps those that it is told to keep.
+
+A request lives in its state: nothing of it is left in the target. Slots of the state are sequence indices; rotary
+positions are the target's own business.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from torch import Tensor
+
+from flatrope_planner.domain import Observation, Trajectory
+from flatrope_planner.speculation.candidates import Block, Candidates
+
+
+class Prompt(Protocol):
+    """A request, ready to be read."""
+
+    @property
+    def token_ids(self) -> Sequence[int]:
+        """Tokens of the prompt, images as their placeholder tokens."""
+        ...
+
+
+class DecodingState(Protocol):
+    """What the target has read of one request."""
+
+    @property
+    def length(self) -> int:
+        """Committed tokens, the prompt's included."""
+        ...
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a pass computed for each of the n tokens it read."""
+
+    # (n, vocabulary), before any mask.
+    logits: Tensor
+    # (taps, n, hidden): hidden states behind the target's tapped layers.
+    tapped: Tensor
+
+
+P = TypeVar("P", bound=Prompt)
+S = TypeVar("S", bound=DecodingState)
+
+
+class Target(Protocol[P, S]):
+    """A model whose greedy output is the truth."""
+
+    # The token that ends a rationale, and what is appended when the budget ends it: the end marks, stop token last.
+    stop_token: int
+    ending: tuple[int, ...]
+    # bool (vocabulary,): tokens that are never written; masked in proposals and in verification.
+    forbidden: Tensor
+    # Most tokens that a rationale may have, end marks not counted.
+    token_budget: int
+
+    def prepare(self, observation: Observation) -> P:
+        """Encode pictures and lay out the prompt."""
+        ...
+
+    def prefill(self, prompt: P, candidates: Candidates) -> tuple[S, StepResult]:
+        """Read the prompt and candidates for what follows it.
+
+        All of the prompt but its last token is committed; that token is the anchor of the first block, so the result
+        has its row first. `tapped` covers the whole prompt.
+        """
+        ...
+
+    def step(self, state: S, block: Block) -> StepResult:
+        """Read a block behind the committed tokens; nothing is committed."""
+        ...
+
+    def commit(self, state: S, kept: Sequence[int]) -> None:
+        """Keep these rows of the last block, in order; the others are forgotten."""
+        ...
+
+    def act(self, state: S, seed: int, samples: int) -> tuple[Trajectory, ...]:
+        """Draw trajectories; the state ends with the stop token."""
+        ...
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """Readable text, end marks left out."""
+        ...
+
+    def token_text(self, token: int) -> str:
+        """One token as it is, end marks included."""
+        ...
