@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import Protocol
 
-from flatrope_planner.domain import Observation, Plan, seconds_to_ns
+from flatrope_planner.domain import Observation, ObservationSpec, Plan, seconds_to_ns
 from flatrope_planner.errors import FlatropeError, NotReadyError
 from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.monitoring import Level, TaskReport
-from flatrope_planner.planning.observation import ObservationSpec
 from flatrope_planner.planning.pose import Pose
 
-# Longest wait for a plan in flight when the node ends.
-JOIN_TIMEOUT_S = 2.0
+# Longest wait for a plan in flight when the node ends; a model that is still being loaded is not waited for.
+JOIN_TIMEOUT_S = 1.5
 
 
 class PlanningCore(Protocol):
@@ -76,7 +75,7 @@ class PlanningWorker:
             self._ending = True
             self._wakes.notify_all()
         if self._thread.is_alive():
-            self._thread.join(JOIN_TIMEOUT_S)
+            self._thread.join(JOIN_TIMEOUT_S if self._loaded else 0.0)
 
     def reset(self) -> None:
         """Forget when the last plan was made: the clock was set back."""
