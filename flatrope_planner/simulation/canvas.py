@@ -88,7 +88,8 @@ class Canvas:
         part = np.s_[y0 - top : y1 - top, x0 - left : x1 - left]
         veil, light = (cv2.resize(x, (size, size), interpolation=cv2.INTER_LINEAR)[part] for x in _glow(color))
         patch = self.image[y0:y1, x0:x1]
-        patch[:] = cv2.add(cv2.multiply(patch, veil, scale=1.0 / 255.0), light)
+        cv2.multiply(patch, veil, dst=patch, scale=1.0 / 255.0)
+        cv2.add(patch, light, dst=patch)
 
 
 @lru_cache(maxsize=16)

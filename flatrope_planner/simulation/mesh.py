@@ -12,6 +12,8 @@ from flatrope_planner.simulation.canvas import AMBIENT, DIFFUSE, SUN, Canvas
 from flatrope_planner.simulation.projection import NEAR_M, SHIFT
 
 Pose = tuple[float, float, float]
+# Polygons that appear smaller than this are left out (px).
+LEAST_PX = 1.0
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Mesh:
     # (G, 3) outward, and distance of the group's plane from the origin (m).
     normals: Floats
     offsets: Floats
+    # (G,) greatest extent of a polygon (m).
+    sizes: Floats
     # (G,) row of the palette.
     materials: NDArray[np.intp]
 
@@ -60,8 +64,10 @@ class MeshBuilder:
             start += count * corners
         at = np.array([polygons[0, 0] for polygons in self._polygons])
         outward = np.array(normals)
+        offsets = np.sum(outward * at, axis=1)
         vertices = np.concatenate([polygons.reshape(-1, 3) for polygons in self._polygons])
-        return Mesh(vertices, tuple(groups), outward, np.sum(outward * at, axis=1), np.array(self._materials))
+        sizes = np.array([np.ptp(polygons[0], axis=0).max() for polygons in self._polygons])
+        return Mesh(vertices, tuple(groups), outward, offsets, sizes, np.array(self._materials))
 
 
 def _normal(polygon: Floats) -> Floats:
@@ -78,7 +84,9 @@ def paint_mesh(canvas: Canvas, mesh: Mesh, pose: Pose, palette: Palette, depth_m
     offset = np.array([pose[0], pose[1], 0.0]) - eye.position
     # The eye and the sun in the thing's axes.
     toward, sun = -to_world @ offset, to_world @ SUN
-    facing = (mesh.normals @ toward > mesh.offsets).tolist()
+    # Seen at a slant, a polygon shrinks by the cosine between its normal and the line of sight.
+    cosines = (mesh.normals @ toward - mesh.offsets) / max(float(np.linalg.norm(toward)), NEAR_M)
+    facing = (cosines > 0.0) & (mesh.sizes * cosines * eye.scale_at(max(depth_m, NEAR_M)) > LEAST_PX)
     shades = AMBIENT + DIFFUSE * np.maximum(mesh.normals @ sun, 0.0)
     colors = canvas.tints(palette.colors[mesh.materials], shades, depth_m)
     shining = palette.shining[mesh.materials]
@@ -86,7 +94,7 @@ def paint_mesh(canvas: Canvas, mesh: Mesh, pose: Pose, palette: Palette, depth_m
     seen = mesh.vertices @ (to_world @ eye.to_axes) + offset @ eye.to_axes
     whole = bool(seen[:, 2].min() >= NEAR_M)
     pixels = eye.to_fixed(seen) if whole else None
-    for (start, count, corners), color, shown in zip(mesh.groups, colors.tolist(), facing, strict=True):
+    for (start, count, corners), color, shown in zip(mesh.groups, colors.tolist(), facing.tolist(), strict=True):
         if not shown:
             continue
         end = start + count * corners

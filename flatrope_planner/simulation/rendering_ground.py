@@ -129,8 +129,8 @@ def _shade(canvas: Canvas, view: SceneView) -> None:
         return
     clear, veil = _haze(view.appearance, canvas.eye.camera, first)
     light = cv2.multiply(shadow_layer(canvas.eye, view, first), clear, scale=1.0 / 255.0)
-    dimmed = cv2.multiply(patch, cv2.cvtColor(light, cv2.COLOR_GRAY2RGB), scale=1.0 / 255.0)
-    patch[:] = cv2.add(dimmed, veil)
+    cv2.multiply(patch, cv2.cvtColor(light, cv2.COLOR_GRAY2RGB), dst=patch, scale=1.0 / 255.0)
+    cv2.add(patch, veil, dst=patch)
 
 
 @lru_cache(maxsize=16)
@@ -141,7 +141,7 @@ def _haze(look: Appearance, camera: CameraModel, first_row: int) -> tuple[NDArra
     below = np.maximum((rows - camera.height_px / 2.0) / camera.focal_px - np.tan(pitch), 1e-6)
     clear = np.exp(-camera.z_m / below / look.haze_m)
     tone = np.array(rgb(look.sky_horizon)) * look.brightness
+    left = np.round(255.0 * clear).astype(np.uint8)
+    veil = np.round(np.minimum((1.0 - clear)[:, None] * tone, 255.0)).astype(np.uint8)
     size = (len(rows), camera.width_px)
-    left = np.broadcast_to(np.round(255.0 * clear)[:, None], size)
-    veil = np.broadcast_to(np.minimum((1.0 - clear)[:, None, None] * tone, 255.0), (*size, 3))
-    return np.ascontiguousarray(left, dtype=np.uint8), np.ascontiguousarray(np.round(veil), dtype=np.uint8)
+    return np.broadcast_to(left[:, None], size).copy(), np.broadcast_to(veil[:, None], (*size, 3)).copy()

@@ -44,8 +44,8 @@ def _sky_and_ground(look: Appearance, camera: CameraModel) -> Image:
     # Turf looks lighter near by, where one sees between the blades.
     land = ground * (0.9 + 0.14 * np.exp(-depth / 12.0))
     column = np.where((rows < horizon)[:, None], low + (top - low) * up, land) * look.brightness
-    picture = np.broadcast_to(column[:, None, :], (camera.height_px, camera.width_px, 3))
-    return np.ascontiguousarray(np.clip(picture, 0, 255).astype(np.uint8))
+    tones = np.clip(column, 0, 255).astype(np.uint8)
+    return np.broadcast_to(tones[:, None, :], (camera.height_px, camera.width_px, 3)).copy()
 
 
 def paint_ridges(canvas: Canvas) -> None:
@@ -150,22 +150,24 @@ def paint_tree(canvas: Canvas, tree: TreeView, depth_m: float) -> None:
         _paint_leaves(canvas, (u, v), high, [canvas.tint(color, depth_m, shade) for shade in (0.72, 0.92, 1.12)])
 
 
-# Parts of a crown: right, up, radius (shares of the tree's height), which tone.
+# Parts of a crown: right, up, radius (shares of the tree's height), which tone. Small trees need only the first.
 _LEAVES = (
+    (0.0, 0.62, 0.23, 0),
     (-0.15, 0.55, 0.17, 0),
     (0.15, 0.57, 0.17, 0),
-    (0.0, 0.64, 0.22, 0),
+    (0.0, 0.78, 0.19, 1),
     (-0.1, 0.62, 0.15, 1),
     (0.1, 0.66, 0.15, 1),
-    (0.0, 0.78, 0.19, 1),
     (-0.03, 0.83, 0.11, 2),
     (-0.13, 0.68, 0.07, 2),
 )
+_FEW_LEAVES = 4
+_FEW_LEAVES_PX = 45.0
 
 
 def _paint_leaves(canvas: Canvas, foot: Point, high: float, tones: list[Color]) -> None:
     sunny = _sunny_side(canvas)
-    for right, up, radius, tone in _LEAVES:
+    for right, up, radius, tone in _LEAVES[: _FEW_LEAVES if high < _FEW_LEAVES_PX else None]:
         shift = sunny * 0.05 * tone
         canvas.disc(
             (foot[0] + (right * -np.sign(sunny or 1.0) + shift) * high, foot[1] - up * high), radius * high, tones[tone]

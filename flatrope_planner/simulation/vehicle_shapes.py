@@ -31,10 +31,15 @@ class Material(IntEnum):
 
 # A cross-section of a body: x (m), half width (m), lower and upper edge (m).
 Section = tuple[float, float, float, float]
+# A lamp: inner and outer edge (shares of the half width), lower and upper edge (m).
+Lamp = tuple[float, float, float, float]
 # x, z of a point on the plane of symmetry, and half the width there (m).
 Edge = tuple[float, float, float]
 WHEEL_CORNERS = 14
 REAR, FRONT = -1.0, 1.0
+_CAR_TAIL, _CAR_INDICATOR = (0.40, 0.87, 0.60, 0.88), (0.55, 0.87, 0.40, 0.56)
+_VAN_TAIL, _VAN_INDICATOR = (0.64, 0.93, 0.72, 1.20), (0.64, 0.93, 1.24, 1.50)
+_TRUCK_TAIL, _TRUCK_INDICATOR = (0.54, 0.94, 0.56, 0.88), (0.30, 0.52, 0.56, 0.88)
 
 
 @lru_cache(maxsize=32)
@@ -43,7 +48,7 @@ def vehicle_shape(kind: VehicleKind, length_m: float, width_m: float, height_m: 
     size = (length_m, width_m / 2.0, height_m)
     if kind is VehicleKind.CAR:
         return (_car(*size),)
-    return (_van(*size),) if kind is VehicleKind.VAN else _truck(*size)
+    return (_van(*size),) if kind is VehicleKind.VAN else (_truck_box(*size), _truck_cab(*size))
 
 
 def lamp_places(kind: VehicleKind, length_m: float, width_m: float) -> dict[Material, tuple[float, float, float]]:
@@ -58,12 +63,6 @@ def lamp_places(kind: VehicleKind, length_m: float, width_m: float) -> dict[Mate
     for material, (inner, outer, low, high) in ((Material.TAIL_LAMP, tail), (Material.LEFT_INDICATOR, indicator)):
         places[material] = (-length_m / 2.0, (inner + outer) / 2.0 * half, (low + high) / 2.0)
     return places
-
-
-# Lamps at the rear: inner and outer edge (shares of the half width), lower and upper edge (m).
-_CAR_TAIL, _CAR_INDICATOR = (0.40, 0.87, 0.60, 0.88), (0.55, 0.87, 0.40, 0.56)
-_VAN_TAIL, _VAN_INDICATOR = (0.64, 0.93, 0.72, 1.20), (0.64, 0.93, 1.24, 1.50)
-_TRUCK_TAIL, _TRUCK_INDICATOR = (0.54, 0.94, 0.56, 0.88), (0.30, 0.52, 0.56, 0.88)
 
 
 def _car(length: float, half: float, high: float) -> Mesh:
@@ -110,17 +109,8 @@ def _van(length: float, half: float, high: float) -> Mesh:
     ]
     _loft(mesh, Material.BODY, body)
     _wheels(mesh, (rear * 0.62, front * 0.64), half, 0.37)
-    slope = ((windscreen[0], high, half), (windscreen[1], high * 0.55, half * 0.97))
-    mesh.add(Material.GLASS, _inset(_span(*slope[::-1]), 0.06, 0.10))
-    doors = [_span_side(side, half, (front * 0.18, front * 0.62), (high * 0.56, high * 0.86)) for side in (1, -1)]
-    for side, door in zip((1, -1), doors, strict=True):
-        # The window's front upper corner follows the windscreen.
-        door[2 if side < 0 else 3, 0] = front * 0.38
-        mesh.add(Material.GLASS, door)
+    _van_windows(mesh, half, high, (rear, front, *windscreen))
     _across(mesh, Material.TRIM, REAR, rear - 0.005, (-half * 0.94, half * 0.94, 0.36, 0.50))
-    for left in (-1.0, 1.0):
-        pane = sorted((left * 0.06 * half, left * 0.78 * half))
-        _across(mesh, Material.GLASS, REAR, rear - 0.01, (pane[0], pane[1], high * 0.62, high * 0.88))
     _across(mesh, Material.PLATE, REAR, rear - 0.01, (-0.26, 0.26, 0.62, 0.74))
     _across(mesh, Material.TRIM, FRONT, front + 0.005, (-half * 0.5, half * 0.5, 0.42, 0.72))
     _across(mesh, Material.PLATE, FRONT, front + 0.01, (-0.26, 0.26, 0.46, 0.57))
@@ -131,40 +121,55 @@ def _van(length: float, half: float, high: float) -> Mesh:
     return mesh.build()
 
 
-def _truck(length: float, half: float, high: float) -> tuple[Mesh, ...]:
-    rear, front = -length / 2.0, length / 2.0
-    split = front * 0.46
-    box = MeshBuilder()
-    _underside(box, length, half, 0.48)
-    _loft(box, Material.TRIM, [(rear, half * 0.96, 0.50, 0.96), (split, half * 0.7, 0.55, 0.96)])
-    _wheels(box, (rear * 0.62,), half * 0.99, 0.48)
-    _loft(box, Material.CARGO, [(rear, half, 0.94, high), (split, half, 0.94, high)])
-    for left in (-1.0, 1.0):
-        door = sorted((left * 0.03 * half, left * 0.93 * half))
-        _across(box, Material.BODY, REAR, rear - 0.005, (door[0], door[1], 1.25, 1.45))
-    _across(box, Material.TRIM, REAR, rear - 0.005, (-0.02, 0.02, 0.98, high * 0.98))
-    _across(box, Material.PLATE, REAR, rear - 0.01, (-0.26, 0.26, 0.62, 0.76))
-    _lamps(box, rear - 0.01, half, _TRUCK_TAIL, _TRUCK_INDICATOR)
+def _van_windows(mesh: MeshBuilder, half: float, high: float, x: tuple[float, float, float, float]) -> None:
+    """Windscreen, windows of the front doors and of the rear doors; x of rear, front, windscreen's top and foot."""
+    rear, front, top, foot = x
+    mesh.add(Material.GLASS, _inset(_span((foot, high * 0.55, half * 0.97), (top, high, half)), 0.06, 0.10))
     for side in (1, -1):
-        box.add(Material.BODY, _span_side(side, half, (rear * 0.96, split * 0.92), (1.25, 1.45)))
-    cab = MeshBuilder()
-    roof = high * 0.88
+        door = _along(side, half, (front * 0.18, front * 0.62), (high * 0.56, high * 0.86))
+        # Its front upper corner follows the windscreen.
+        door[1 if side > 0 else 2, 0] = front * 0.38
+        mesh.add(Material.GLASS, door)
+    _pair(mesh, Material.GLASS, REAR, rear - 0.01, (0.06 * half, 0.78 * half, high * 0.62, high * 0.88))
+
+
+def _truck_box(length: float, half: float, high: float) -> Mesh:
+    """Frame, rear axle and cargo box of a truck."""
+    rear, split = -length / 2.0, length * 0.23
+    mesh = MeshBuilder()
+    _underside(mesh, length, half, 0.48)
+    _loft(mesh, Material.TRIM, [(rear, half * 0.96, 0.50, 0.96), (split, half * 0.7, 0.55, 0.96)])
+    _wheels(mesh, (rear * 0.62,), half * 0.99, 0.48)
+    _loft(mesh, Material.CARGO, [(rear, half, 0.94, high), (split, half, 0.94, high)])
+    # A stripe in the truck's colour round the box.
+    _pair(mesh, Material.BODY, REAR, rear - 0.005, (0.03 * half, 0.93 * half, 1.25, 1.45))
+    for side in (1, -1):
+        mesh.add(Material.BODY, _along(side, half, (rear * 0.96, split * 0.92), (1.25, 1.45)))
+    _across(mesh, Material.TRIM, REAR, rear - 0.005, (-0.02, 0.02, 0.98, high * 0.98))
+    _across(mesh, Material.PLATE, REAR, rear - 0.01, (-0.26, 0.26, 0.62, 0.76))
+    _lamps(mesh, rear - 0.01, half, _TRUCK_TAIL, _TRUCK_INDICATOR)
+    return mesh.build()
+
+
+def _truck_cab(length: float, half: float, high: float) -> Mesh:
+    front, roof = length / 2.0, high * 0.88
+    mesh = MeshBuilder()
     body = [
         (front * 0.52, half * 0.94, 0.40, roof),
         (front * 0.93, half * 0.94, 0.40, roof),
         (front, half * 0.90, 0.42, roof * 0.93),
     ]
-    _loft(cab, Material.BODY, body)
-    _wheels(cab, (front * 0.72,), half * 0.94, 0.48)
+    _loft(mesh, Material.BODY, body)
+    _wheels(mesh, (front * 0.72,), half * 0.94, 0.48)
     for side in (1, -1):
-        cab.add(Material.GLASS, _span_side(side, half * 0.94, (front * 0.62, front * 0.9), (roof * 0.6, roof * 0.9)))
-    _across(cab, Material.GLASS, FRONT, front + 0.01, (-half * 0.84, half * 0.84, roof * 0.56, roof * 0.88))
-    _across(cab, Material.TRIM, FRONT, front + 0.01, (-half * 0.6, half * 0.6, 0.80, roof * 0.46))
-    _across(cab, Material.TRIM, FRONT, front + 0.005, (-half * 0.9, half * 0.9, 0.42, 0.56))
-    _across(cab, Material.PLATE, FRONT, front + 0.02, (-0.26, 0.26, 0.60, 0.72))
-    _headlamps(cab, front + 0.01, half, (0.56, 0.86, 0.58, 0.78))
-    _mirrors(cab, front * 0.92, half * 0.98, 0.66 * high)
-    return box.build(), cab.build()
+        mesh.add(Material.GLASS, _along(side, half * 0.94, (front * 0.62, front * 0.9), (roof * 0.6, roof * 0.9)))
+    _across(mesh, Material.GLASS, FRONT, front + 0.01, (-half * 0.84, half * 0.84, roof * 0.56, roof * 0.88))
+    _across(mesh, Material.TRIM, FRONT, front + 0.01, (-half * 0.6, half * 0.6, 0.80, roof * 0.46))
+    _across(mesh, Material.TRIM, FRONT, front + 0.005, (-half * 0.9, half * 0.9, 0.42, 0.56))
+    _across(mesh, Material.PLATE, FRONT, front + 0.02, (-0.26, 0.26, 0.60, 0.72))
+    _headlamps(mesh, front + 0.01, half, (0.56, 0.86, 0.58, 0.78))
+    _mirrors(mesh, front * 0.92, half * 0.98, 0.66 * high)
+    return mesh.build()
 
 
 def _loft(mesh: MeshBuilder, material: Material, sections: list[Section]) -> None:
@@ -184,7 +189,7 @@ def _span(low: Edge, high: Edge) -> Floats:
     return np.array([[x0, -w0, z0], [x0, w0, z0], [x1, w1, z1], [x1, -w1, z1]])
 
 
-def _span_side(side: int, half: float, x: tuple[float, float], z: tuple[float, float]) -> Floats:
+def _along(side: int, half: float, x: tuple[float, float], z: tuple[float, float]) -> Floats:
     """An upright rectangle along the vehicle, on its left (1) or right (-1)."""
     y = side * (half + 0.01)
     corners = np.array([[x[0], y, z[0]], [x[1], y, z[0]], [x[1], y, z[1]], [x[0], y, z[1]]])
@@ -240,9 +245,7 @@ def _underside(mesh: MeshBuilder, length: float, half: float, radius: float) -> 
     for end in (REAR, FRONT):
         x = end * length * 0.31 + end * radius * 0.5
         _across(mesh, Material.TRIM, end, x, (-half * 0.9, half * 0.9, radius * 0.6, radius * 1.4))
-        for left in (-1.0, 1.0):
-            tyre = sorted((left * half * 0.66, left * half * 0.97))
-            _across(mesh, Material.TYRE, end, x, (tyre[0], tyre[1], 0.0, radius * 1.4))
+        _pair(mesh, Material.TYRE, end, x, (half * 0.66, half * 0.97, 0.0, radius * 1.4))
 
 
 def _wheels(mesh: MeshBuilder, x: tuple[float, ...], half: float, radius: float) -> None:
@@ -264,31 +267,36 @@ def _disc(center: tuple[float, float, float], radius: float, side: int) -> Float
     return np.asarray(np.array(center) + np.stack([radius * np.cos(angle), flat, up], axis=1))
 
 
-def _lamps(
+def _pair(
     mesh: MeshBuilder,
+    material: Material | tuple[Material, Material],
+    end: float,
     x: float,
-    half: float,
-    tail: tuple[float, float, float, float],
-    indicator: tuple[float, float, float, float],
+    box: tuple[float, float, float, float],
 ) -> None:
+    """Two upright rectangles across the vehicle, on the left and the right: inner, outer, lower, upper edge (m)."""
+    inner, outer, low, high = box
+    left, right = material if isinstance(material, tuple) else (material, material)
+    _across(mesh, left, end, x, (inner, outer, low, high))
+    _across(mesh, right, end, x, (-outer, -inner, low, high))
+
+
+_INDICATORS = (Material.LEFT_INDICATOR, Material.RIGHT_INDICATOR)
+
+
+def _lamps(mesh: MeshBuilder, x: float, half: float, tail: Lamp, indicator: Lamp) -> None:
     """Both tail lamps, both rear indicators."""
-    for left, blinker in ((1.0, Material.LEFT_INDICATOR), (-1.0, Material.RIGHT_INDICATOR)):
-        for material, (inner, outer, low, high) in ((Material.TAIL_LAMP, tail), (blinker, indicator)):
-            y = sorted((left * inner * half, left * outer * half))
-            _across(mesh, material, REAR, x, (y[0], y[1], low, high))
+    for material, (inner, outer, low, high) in ((Material.TAIL_LAMP, tail), (_INDICATORS, indicator)):
+        _pair(mesh, material, REAR, x, (inner * half, outer * half, low, high))
 
 
-def _headlamps(mesh: MeshBuilder, x: float, half: float, lamp: tuple[float, float, float, float]) -> None:
+def _headlamps(mesh: MeshBuilder, x: float, half: float, lamp: Lamp) -> None:
     """Both headlamps with the front indicators under them."""
     inner, outer, low, high = lamp
-    for left, blinker in ((1.0, Material.LEFT_INDICATOR), (-1.0, Material.RIGHT_INDICATOR)):
-        y = sorted((left * inner * half, left * outer * half))
-        _across(mesh, Material.HEADLAMP, FRONT, x, (y[0], y[1], low, high))
-        _across(mesh, blinker, FRONT, x, (y[0], y[1], low - 0.12, low - 0.02))
+    _pair(mesh, Material.HEADLAMP, FRONT, x, (inner * half, outer * half, low, high))
+    _pair(mesh, _INDICATORS, FRONT, x, (inner * half, outer * half, low - 0.12, low - 0.02))
 
 
 def _mirrors(mesh: MeshBuilder, x: float, half: float, z: float) -> None:
-    for left in (-1.0, 1.0):
-        y = sorted((left * half, left * (half + 0.2)))
-        for end in (REAR, FRONT):
-            _across(mesh, Material.TRIM, end, x, (y[0], y[1], z, z + 0.16))
+    for end in (REAR, FRONT):
+        _pair(mesh, Material.TRIM, end, x, (half, half + 0.2, z, z + 0.16))
