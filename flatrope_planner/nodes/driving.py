@@ -71,6 +71,8 @@ class DrivingSettings:
     # 0: as fast as possible.
     real_time_factor: float
     wait_for_command: bool
+    # Longest wait for the very first command, and for any other (s of wall time).
+    start_timeout_s: float
     control_timeout_s: float
     # Drive all families once, or again and again with other seeds.
     once: bool
@@ -97,6 +99,7 @@ class Driving:
     def __init__(self, settings: DrivingSettings, mailbox: CommandMailbox, stage: Stage) -> None:
         """Prepare; `run` drives."""
         self._settings, self._mailbox, self._stage = settings, mailbox, stage
+        self._steering = _Steering(settings, mailbox, stage)
         self._stamp_ns = seconds_to_ns(EPOCH_S)
 
     def run(self) -> None:
@@ -113,14 +116,14 @@ class Driving:
 
     def _drive(self, world: World) -> None:
         """One episode."""
-        self._mailbox.clear()
+        self._steering.begin_anew()
         reference = _ReferenceWheel(world)
-        steering = _Steering(self._settings, self._mailbox, self._stage)
         pace = _Pace(self._settings.real_time_factor)
         while not world.outcome.done and not self._mailbox.closed:
             plan = reference.plan() if world.steps % REFERENCE_STEPS == 0 else None
             self._stage.show(Moment(world, self._stamp_ns, plan))
-            command = reference.command() if world.steps < HANDOVER_STEPS else steering.command(reference.command)
+            handed_over = world.steps >= HANDOVER_STEPS
+            command = self._steering.command(reference.command) if handed_over else reference.command()
             world.step(command)
             self._stamp_ns += seconds_to_ns(STEP_S)
             self._mailbox.sleep(pace.rest_s())
@@ -150,16 +153,23 @@ class _Steering:
     def __init__(self, settings: DrivingSettings, mailbox: CommandMailbox, stage: Stage) -> None:
         self._settings, self._mailbox, self._stage = settings, mailbox, stage
         self._steps_without = CAMERA_STEPS
+        self._timeout_s = settings.start_timeout_s
+
+    def begin_anew(self) -> None:
+        """Forget the command of the last episode."""
+        self._mailbox.clear()
+        self._steps_without = CAMERA_STEPS
 
     def command(self, otherwise: Callable[[], DriveCommand]) -> DriveCommand:
         """The newest command; `otherwise` as long as none has come in this episode."""
         late = self._settings.wait_for_command and self._steps_without >= CAMERA_STEPS
-        command, fresh = self._mailbox.take(self._settings.control_timeout_s if late else 0.0)
-        if fresh or late:
-            self._steps_without = 0
+        command, fresh = self._mailbox.take(self._timeout_s if late else 0.0)
         if late and not fresh and not self._mailbox.closed:
             held = "the reference driver goes on" if command is None else "the last one goes on"
-            self._stage.warn(f"no command for {self._settings.control_timeout_s:.1f} s: {held}")
+            self._stage.warn(f"no command for {self._timeout_s:.1f} s: {held}")
+        if fresh or late:
+            self._steps_without = 0
+            self._timeout_s = self._settings.control_timeout_s
         self._steps_without += 1
         return otherwise() if command is None else command
 

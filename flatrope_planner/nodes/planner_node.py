@@ -151,7 +151,7 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     Raises:
         SetupError: if its weights or a library are missing.
     """
-    from flatrope_planner.planning.planner import load_planner as load
+    from flatrope_planner.vla.loading import load_planner as load
 
     return load(parameters.target, Path(parameters.weights) if parameters.weights else None)
 

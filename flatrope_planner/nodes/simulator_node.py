@@ -88,7 +88,8 @@ class SimulatorNode(Node):
         self._outcome = create(String, "~/outcome", qos.LATCHED)
 
     def _run(self) -> None:
-        self._wait_for_company()
+        if self._settings.synchronous_mode_wait_for_vehicle_control_command:
+            self._wait_for_company()
         self._driving.run()
         if not self._mailbox.closed:
             self._outcome.wait_for_all_acked()
@@ -160,6 +161,7 @@ def driving_settings(parameters: SimulatorParameters) -> DrivingSettings:
         seed=parameters.seed,
         real_time_factor=parameters.real_time_factor,
         wait_for_command=parameters.synchronous_mode_wait_for_vehicle_control_command,
+        start_timeout_s=parameters.start_timeout_s,
         control_timeout_s=parameters.control_timeout_s,
         once=parameters.exit_when_done,
     )
