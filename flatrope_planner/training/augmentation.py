@@ -38,7 +38,8 @@ def apply_look(picture: Image, look: Look, rng: np.random.Generator) -> Image:
     if look.noise > 0.0:
         noise = np.empty(picture.shape, dtype=np.int16)
         cv2.setRNGSeed(int(rng.integers(1 << 31)))
-        cv2.randn(noise, np.zeros(1), np.full(1, look.noise))
+        # One value for each channel: a single one would leave the others as they were.
+        cv2.randn(noise, np.zeros(3), np.full(3, look.noise))
         seen = cv2.add(seen, noise, dtype=cv2.CV_8U)
     return np.asarray(seen, dtype=np.uint8)
 
