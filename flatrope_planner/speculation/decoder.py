@@ -25,6 +25,8 @@ class DecodedRationale(Generic[S]):
     """A rationale, and the state of the target behind it."""
 
     rationale: Rationale
+    # What was written, end marks included.
+    token_ids: tuple[int, ...]
     speculation: SpeculationStats
     # Committed up to and including the stop token: ready for `Target.act`.
     state: S
@@ -92,7 +94,8 @@ class Decoder(Generic[P, S]):
             "prefill": (prefilled_s - started_s) * MILLISECONDS_PER_SECOND,
             "reasoning": (finished_s - prefilled_s) * MILLISECONDS_PER_SECOND,
         }
-        return DecodedRationale(self._rationale(draft, complete), _statistics(draft), state, stages)
+        rationale = self._rationale(draft, complete)
+        return DecodedRationale(rationale, tuple(draft.tokens), _statistics(draft), state, stages)
 
     def _write(self, state: S, result: StepResult, candidates: Candidates, draft: _Draft) -> bool:
         """Rounds until the stop token or the end of the budget; whether the target itself came to the end."""

@@ -70,10 +70,12 @@ class SlotCache:
 
     def keep(self, rows: list[int]) -> None:
         """Commit these rows of the last pass, in this order; the others are forgotten."""
-        source = torch.tensor(rows, dtype=torch.long) + self.length
         end = self.length + len(rows)
-        self.keys[:, :, :, self.length : end] = self.keys[:, :, :, source]
-        self.values[:, :, :, self.length : end] = self.values[:, :, :, source]
+        # A chain lies where it belongs already.
+        if rows != list(range(len(rows))):
+            source = torch.tensor(rows) + self.length
+            self.keys[:, :, :, self.length : end] = self.keys[:, :, :, source]
+            self.values[:, :, :, self.length : end] = self.values[:, :, :, source]
         self.length = end
 
     def committed(self) -> KeyValues:

@@ -102,6 +102,11 @@ class NanoTarget:
         """Cameras and frames that `prepare` wants."""
         return observation_spec(self._config)
 
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return sum(weight.numel() for weight in self._model.parameters())
+
     @torch.inference_mode()
     def prepare(self, observation: Observation) -> NanoPrompt:
         """Encode the pictures that are new and lay out the prompt.
@@ -155,6 +160,7 @@ class NanoTarget:
         hidden, tapped = self._read(state, np.array(block.tokens), positions, mask)
         return StepResult(self._model.logits(hidden), tapped)
 
+    @torch.inference_mode()
     def commit(self, state: NanoState, kept: Sequence[int]) -> None:
         """Keep rows of the last block."""
         state.cache.keep(list(kept))

@@ -21,6 +21,9 @@ class VisionCache:
         self._known: OrderedDict[bytes, VisionFeatures] = OrderedDict()
         self.hits = self.misses = 0
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def features(self, picture: Image) -> VisionFeatures:
         """Features of a picture of the target's size."""
         key = hashlib.blake2b(picture.tobytes(), digest_size=16).digest()
