@@ -25,9 +25,10 @@ class _Parser(argparse.ArgumentParser):
         self.exit(EXIT_BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
-    arguments = _parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    arguments = _parser(training=argv[:1] == ["train"]).parse_args(argv)
     # Asked to end either way, a command ends what it has started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -44,8 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return EXIT_OK
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="flatrope", description="Plan, drive and measure with flatrope_planner.")
+def _parser(*, training: bool) -> argparse.ArgumentParser:
+    """The parser of all commands; those of `train` get their options only when `training`, as these need torch."""
+    parser = _Parser(prog="flatrope", description="Plan, drive, measure and train with flatrope_planner.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     demo = _command(commands, "demo", _demo, "drive the embedded simulator over ROS 2, record it, make a report")
     demo.add_argument("--out", type=Path, default=Path("out/demo"), metavar="FOLDER", help="default: %(default)s")
@@ -56,6 +58,14 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--html", type=Path, default=Path("report.html"), metavar="FILE", help="default: %(default)s")
     bench = commands.add_parser("bench", help="measure", description="Measure.")
     _add_benchmarks(bench.add_subparsers(metavar="WHAT", required=True))
+    train = commands.add_parser("train", help="train", description="Train.").add_subparsers(
+        metavar="WHAT", required=True
+    )
+    target = _command(train, "target", _train_target, "make nano from nothing; an interrupted run goes on")
+    if training:
+        from flatrope_planner.training.command import add_target_arguments
+
+        add_target_arguments(target)
     return parser
 
 
@@ -77,16 +87,16 @@ def _add_benchmarks(commands: Any) -> None:
     driving.add_argument("--families", nargs="+", default=[], metavar="FAMILY", help="default: all")
     drivers = ("nano", "blind", "reference")
     driving.add_argument("--drivers", nargs="+", choices=drivers, default=drivers, help="default: all")
-    driving.add_argument("--jobs", type=int, default=2, help="processes at work (default: %(default)s)")
-    _add_weights(driving)
+    _add_worker_arguments(driving)
     nano = _command(commands, "nano", _bench_nano, "decisions and trajectories of nano on held-out scenes")
-    nano.add_argument("--episodes", type=int, default=25, help="episodes of each family (default: %(default)s)")
-    _add_weights(nano)
+    nano.add_argument("--episodes", type=int, default=10, help="episodes of each family (default: %(default)s)")
+    _add_worker_arguments(nano)
     transport = _command(commands, "transport", _bench_transport, "share of large pictures that reach the planner")
     transport.add_argument("--seconds", type=float, default=15.0, help="length of the test (default: %(default)s)")
 
 
-def _add_weights(parser: argparse.ArgumentParser) -> None:
+def _add_worker_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--jobs", type=int, default=2, help="processes at work (default: %(default)s)")
     parser.add_argument("--weights", type=Path, metavar="FOLDER", help="default: the ones that ship with the package")
 
 
@@ -137,7 +147,7 @@ def _bench_driving(arguments: argparse.Namespace) -> Result:
 def _bench_nano(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.nano_benchmark import run_nano_benchmark, table
 
-    result = run_nano_benchmark(arguments.episodes, arguments.weights)
+    result = run_nano_benchmark(arguments.episodes, arguments.jobs, arguments.weights)
     print(table(result))
     return result
 
@@ -148,6 +158,12 @@ def _bench_transport(arguments: argparse.Namespace) -> Result:
     result = run_transport_benchmark(arguments.seconds)
     print(table(result))
     return result
+
+
+def _train_target(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.training.command import options_of, train_target
+
+    return train_target(options_of(arguments), arguments.stage)
 
 
 def _shown_arguments(known: Sequence[Any]) -> Result:

@@ -13,7 +13,7 @@ from flatrope_planner.cli import main
 def complaint(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     """Run a command that must fail; its one line of complaint."""
     try:
-        status = main(argv)
+        status = main(list(argv))
     except SystemExit as end:
         status = int(str(end.code))
     assert status == 2
@@ -30,7 +30,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
         (("fly",), "invalid choice: 'fly'"),
         (("bench", "driving", "--seeds", "many"), "--seeds: invalid int value: 'many'"),
         (("bench", "driving", "--families", "moon"), "no scene family 'moon'"),
-        (("bench", "driving", "--seeds", "0"), "seeds and jobs must be at least 1"),
+        (("bench", "driving", "--seeds", "0"), "got 0 tasks and 2 jobs"),
         (("report", "missing.mcap"), "missing.mcap cannot be read as a bag"),
         (("demo", "family=lead"), "'family=lead' is no argument of the form name:=value"),
     ],

@@ -98,7 +98,8 @@ def test_a_delayed_plan_takes_effect_later() -> None:
 
 
 def test_the_same_drive_twice_is_the_same() -> None:
-    episodes = [drive(world, PlannerPilot(world, oracle(world))) for world in (World(Family.LEAD, 5) for _ in range(2))]
+    worlds = [World(Family.CURVE, 5) for _ in range(2)]
+    episodes = [drive(world, PlannerPilot(world, oracle(world), blind=True)) for world in worlds]
     assert episodes[0] == episodes[1]
 
 
@@ -131,7 +132,7 @@ def test_success_rates_by_family_and_apart_for_unseen_ones() -> None:
 def test_the_number_of_jobs_does_not_change_the_result() -> None:
     families = (Family.CURVE, Family.CONES)
     one, two = (
-        run_driving_benchmark(DrivingOptions(seeds=2, families=families, drivers=("reference",), jobs=jobs))
+        run_driving_benchmark(DrivingOptions(seeds=1, families=families, drivers=("reference",), jobs=jobs))
         for jobs in (1, 2)
     )
     del one["wall_s"], two["wall_s"]

@@ -130,12 +130,15 @@ def imports_of(path: Path) -> set[str]:
 
 
 def loaded_with(path: Path, seen: set[Path]) -> set[str]:
-    """Foreign packages that are loaded when the module is imported: what runs in functions does not count."""
+    """Foreign packages that are loaded when the module is imported: not those of functions and of the type checker."""
     if path in seen:
         return set()
     seen.add(path)
     tree = ast.parse(path.read_text())
     tree.body = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    tree.body = [
+        node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+    ]
     foreign = set()
     for name in imports_in(tree):
         if name.split(".")[0] == PACKAGE:

@@ -1,28 +1,19 @@
 """Closed-loop success by scene family: nano, nano without sight, and the reference driver.
 
-Every episode is a task of its own, driven in a worker process with one thread, so that the result does not depend on
-how many workers there are.
+Every episode is a task of its own: the result does not depend on how many processes share them.
 """
 
-import multiprocessing
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from flatrope_planner.errors import InputError
-from flatrope_planner.evaluation.closed_loop import (
-    Episode,
-    Pilot,
-    PlannerPilot,
-    PlanningCore,
-    ReferencePilot,
-    drive,
-)
+from flatrope_planner.evaluation.closed_loop import Episode, Pilot, PlannerPilot, ReferencePilot, drive
+from flatrope_planner.evaluation.workers import nano_of_this_worker, run_in_workers
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, UNSEEN_FAMILIES, Family, Split, World
 
@@ -70,13 +61,11 @@ def run_driving_benchmark(options: DrivingOptions) -> dict[str, Any]:
     Raises:
         InputError: if there is nothing to drive, or nobody to do it.
     """
-    if options.seeds < 1 or options.jobs < 1:
-        msg = f"seeds and jobs must be at least 1, got {options.seeds} and {options.jobs}"
-        raise InputError(msg)
     drivers, families = options.drivers, options.families
     tasks = [Task(driver, family, seed) for seed in range(options.seeds) for driver in drivers for family in families]
     started_s = time.monotonic()
-    episodes = dict(with_progress(_drive_all(tasks, options), len(tasks), "episodes"))
+    driven = run_in_workers(partial(_drive, options.weights), tasks, options.jobs)
+    episodes = dict(with_progress(driven, len(tasks), "episodes"))
     summaries = {
         driver: _summary({task: episodes[task] for task in tasks if task.driver == driver}) for driver in drivers
     }
@@ -117,20 +106,7 @@ def _failures(groups: dict[str, dict[str, Any]], family: str) -> str:
     return f"   {driver}: {kinds}" if kinds else ""
 
 
-def _drive_all(tasks: list[Task], options: DrivingOptions) -> Iterator[tuple[Task, Episode]]:
-    """Episodes as they end."""
-    # Forked copies of a process that has started threads may hang.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.jobs, context) as pool:
-        futures = {pool.submit(_drive, task, options.weights): task for task in tasks}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _drive(task: Task, weights: Path | None) -> Episode:
+def _drive(weights: Path | None, task: Task) -> Episode:
     world = World(task.family, task.seed, Split.VAL)
     return drive(world, _pilot(task.driver, world, weights))
 
@@ -138,17 +114,7 @@ def _drive(task: Task, weights: Path | None) -> Episode:
 def _pilot(driver: str, world: World, weights: Path | None) -> Pilot:
     if driver == REFERENCE:
         return ReferencePilot(world)
-    return PlannerPilot(world, _planner(weights), blind=driver == BLIND)
-
-
-@cache
-def _planner(weights: Path | None) -> PlanningCore:
-    import torch
-
-    from flatrope_planner.planning.planner import load_planner
-
-    torch.set_num_threads(1)
-    return load_planner(NANO, weights)
+    return PlannerPilot(world, nano_of_this_worker(weights), blind=driver == BLIND)
 
 
 def _summary(episodes: dict[Task, Episode]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class OdometrySample:
             msg = f"odometry at {self.stamp_ns} ns holds a number that is not finite: {numbers.tolist()}"
             raise InputError(msg)
         if np.linalg.norm(self.quaternion_xyzw) < 1e-3:
-            msg = f"odometry at {self.stamp_ns} ns has the quaternion {self.quaternion_xyzw.tolist()}, which is no rotation"
+            msg = f"odometry at {self.stamp_ns} ns: quaternion {self.quaternion_xyzw.tolist()} is no rotation"
             raise InputError(msg)
 
     @property

@@ -1,0 +1,73 @@
+"""One tick from observation to plan, each stage timed."""
+
+import time
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from flatrope_planner.domain import Observation, ObservationSpec, Plan, Trajectory
+
+if TYPE_CHECKING:
+    # Whoever only handles plans need not load torch.
+    from flatrope_planner.speculation.decoder import Decoder
+    from flatrope_planner.speculation.target import DecodingState, Prompt
+
+P = TypeVar("P", bound="Prompt")
+S = TypeVar("S", bound="DecodingState")
+P_co = TypeVar("P_co", bound="Prompt", covariant=True)
+S_contra = TypeVar("S_contra", bound="DecodingState", contravariant=True)
+
+# The trajectory is drawn from a distribution; always the same draw, so that equal observations give equal plans.
+ACTION_SEED = 0
+MILLISECONDS_PER_SECOND = 1e3
+
+
+class SeesAndActs(Protocol[P_co, S_contra]):
+    """What of a target (`speculation.target.Target`) lies before and behind decoding."""
+
+    @property
+    def observation_spec(self) -> ObservationSpec:
+        """Cameras and frames of an observation."""
+        ...
+
+    def prepare(self, observation: Observation) -> P_co:
+        """Encode pictures and lay out the prompt."""
+        ...
+
+    def act(self, state: S_contra, seed: int, samples: int) -> tuple[Trajectory, ...]:
+        """Draw trajectories behind a finished rationale."""
+        ...
+
+
+class Planner(Generic[P, S]):
+    """Looks, writes the rationale, then draws the trajectory that follows from it."""
+
+    def __init__(self, target: SeesAndActs[P, S], decoder: "Decoder[P, S]") -> None:
+        """Plan with a target and the decoder that writes its rationales."""
+        self._target, self._decoder = target, decoder
+
+    @property
+    def observation_spec(self) -> ObservationSpec:
+        """What `plan` wants to see."""
+        return self._target.observation_spec
+
+    def plan(self, observation: Observation) -> Plan:
+        """The plan for one observation; equal observations give equal plans.
+
+        Raises:
+            InputError: when the observation is not what the target wants.
+        """
+        started_s = time.perf_counter()
+        prompt = self._target.prepare(observation)
+        seen_s = time.perf_counter()
+        decoded = self._decoder.decode(prompt)
+        written_s = time.perf_counter()
+        (trajectory,) = self._target.act(decoded.state, ACTION_SEED, 1)
+        ended_s = time.perf_counter()
+        stages_s = {"vision": seen_s - started_s, "action": ended_s - written_s, "total": ended_s - started_s}
+        stage_ms = {stage: duration_s * MILLISECONDS_PER_SECOND for stage, duration_s in stages_s.items()}
+        return Plan(
+            t0_ns=observation.t0_ns,
+            trajectory=trajectory,
+            rationale=decoded.rationale,
+            speculation=decoded.speculation,
+            stage_ms={**stage_ms, **decoded.stage_ms},
+        )

@@ -1,0 +1,113 @@
+"""The planner joins a target's stages: the rationale comes first, the trajectory follows from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from flatrope_planner.dimensions import FUTURE_POINTS, HISTORY_POSES
+from flatrope_planner.domain import EgoHistory, Observation, ObservationSpec, Trajectory
+from flatrope_planner.planning.planner import ACTION_SEED, Planner
+from flatrope_planner.speculation.candidates import Block, Candidates
+from flatrope_planner.speculation.decoder import Decoder
+from flatrope_planner.speculation.target import StepResult
+
+STOP = 9
+# What the toy writes after each token: 1, 2, 3, then the stop token.
+NEXT = {0: 1, 1: 2, 2: 3, 3: STOP}
+VOCABULARY = 10
+
+
+@dataclass(frozen=True)
+class ToyPrompt:
+    token_ids: tuple[int, ...]
+
+
+@dataclass
+class ToyState:
+    read: list[int]
+    block: list[int] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        return len(self.read)
+
+
+class ToyTarget:
+    """Counts; its trajectory drives as many metres a second as it has read tokens."""
+
+    stop_token = STOP
+    ending: tuple[int, ...] = (8, STOP)
+    forbidden = torch.zeros(VOCABULARY, dtype=torch.bool)
+    token_budget = 20
+    observation_spec = ObservationSpec(("wide",), 1, 0.5)
+
+    def __init__(self) -> None:
+        self.seeds: list[int] = []
+
+    def prepare(self, observation: Observation) -> ToyPrompt:
+        return ToyPrompt((7, 0))
+
+    def prefill(self, prompt: ToyPrompt, candidates: Candidates) -> tuple[ToyState, StepResult]:
+        state = ToyState(list(prompt.token_ids[:-1]))
+        return state, self.step(state, Block.of(prompt.token_ids[-1], candidates))
+
+    def step(self, state: ToyState, block: Block) -> StepResult:
+        state.block = list(block.tokens)
+        logits = torch.zeros(len(block.tokens), VOCABULARY)
+        for row, token in enumerate(block.tokens):
+            logits[row, NEXT.get(token, 0)] = 2.5
+        return StepResult(logits, torch.zeros(0, len(block.tokens), 1))
+
+    def commit(self, state: ToyState, kept: Sequence[int]) -> None:
+        state.read += [state.block[row] for row in kept]
+
+    def act(self, state: ToyState, seed: int, samples: int) -> tuple[Trajectory, ...]:
+        self.seeds.append(seed)
+        speed = np.full(FUTURE_POINTS, float(state.length))
+        still = np.zeros(FUTURE_POINTS)
+        return (Trajectory(np.zeros((FUTURE_POINTS, 3)), still, speed, np.zeros((FUTURE_POINTS, 2))),) * samples
+
+    def text(self, tokens: Sequence[int]) -> str:
+        return " ".join(str(token) for token in tokens if token < 8)
+
+    def token_text(self, token: int) -> str:
+        return str(token)
+
+
+def observation() -> Observation:
+    still = EgoHistory(np.zeros((HISTORY_POSES, 3)), np.tile(np.eye(3), (HISTORY_POSES, 1, 1)))
+    return Observation(1_500_000_000, {}, still)
+
+
+def planner(target: ToyTarget) -> Planner[ToyPrompt, ToyState]:
+    return Planner(target, Decoder(target))
+
+
+def test_a_plan_is_rationale_then_trajectory() -> None:
+    target = ToyTarget()
+    plan = planner(target).plan(observation())
+    assert plan.t0_ns == 1_500_000_000
+    assert plan.rationale.text == "1 2 3"
+    assert plan.rationale.complete
+    assert [token.margin for token in plan.rationale.tokens] == [2.5] * 4
+    # Two tokens of the prompt and four written ones had been read when the trajectory was drawn.
+    assert plan.trajectory.speed_mps[0] == 6.0
+    assert target.seeds == [ACTION_SEED]
+
+
+def test_plain_decoding_is_one_token_a_round() -> None:
+    speculation = planner(ToyTarget()).plan(observation()).speculation
+    assert (speculation.rounds, speculation.committed) == (3, 3)
+    assert speculation.proposed == speculation.accepted == 0
+
+
+def test_every_stage_is_timed() -> None:
+    stage_ms = planner(ToyTarget()).plan(observation()).stage_ms
+    assert set(stage_ms) == {"vision", "prefill", "reasoning", "action", "total"}
+    assert sum(ms for stage, ms in stage_ms.items() if stage != "total") <= stage_ms["total"] + 1e-6
+
+
+def test_it_wants_to_see_what_its_target_wants_to_see() -> None:
+    assert planner(ToyTarget()).observation_spec == ToyTarget.observation_spec
