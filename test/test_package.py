@@ -1,21 +1,17 @@
-"""The package as a whole: messages, executables, metadata, and which room may import what."""
+"""The package as a whole: messages, executables, metadata."""
 
 import ast
 import os
 import re
-import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from catkin_pkg.package import parse_package
+from sources import MESSAGE_PACKAGES, PACKAGE, ROOT, foreign_imports
 
 from flatrope_planner._version import __version__
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = "flatrope_planner"
-MODULES = sorted((ROOT / PACKAGE).rglob("*.py"))
 MESSAGE_FILES = sorted((ROOT / "msg").iterdir())
 
 HEADER = {"header": "std_msgs/Header"}
@@ -52,47 +48,6 @@ MESSAGES = {
     },
 }
 
-CORE = {"dimensions", "domain", "errors", "progress"}
-# Room -> rooms it may import; everything not listed is forbidden. Read from the bottom up, no arrow points back.
-ROOMS = {
-    "cli": {"bringup", "evaluation", "planning", "simulation", "speculation", "training", "vla", "_version"} | CORE,
-    "nodes": {"bringup", "conversion", "evaluation", "msg", "planning", "simulation", "speculation", "vla"} | CORE,
-    "evaluation": {"bringup", "planning", "simulation", "speculation", "training", "vla"} | CORE,
-    "training": {"planning", "simulation", "speculation", "vla"} | CORE,
-    "conversion": {"msg", "planning", "simulation"} | CORE,
-    "bringup": {"dimensions", "errors"},
-    "vla": {"planning", "speculation"} | CORE,
-    "simulation": {"planning"} | CORE,
-    "planning": {"speculation"} | CORE,
-    "speculation": CORE,
-    "domain": {"dimensions", "errors"},
-    "dimensions": set(),
-    "errors": set(),
-    "progress": set(),
-    "_version": set(),
-    "__init__": set(),
-}
-
-MESSAGE_PACKAGES = {
-    *("builtin_interfaces", "diagnostic_msgs", "geometry_msgs", "nav_msgs", "rosgraph_msgs", "sensor_msgs"),
-    *("std_msgs", "visualization_msgs"),
-}
-ROS_ROOMS = {"nodes", "conversion"}
-# Foreign module -> rooms that may import it.
-RESTRICTED = {
-    "rclpy": {"nodes"},
-    "rcl_interfaces": {"nodes"},
-    "launch": {"bringup"},
-    "launch_ros": {"bringup"},
-    "cv_bridge": {"conversion"},
-    "highway_env": {"simulation"},
-    "torch": {"vla", "speculation", "training", "evaluation"},
-    "transformers": {"vla", "speculation", "training", "evaluation"},
-    "tokenizers": {"vla"},
-    **dict.fromkeys(MESSAGE_PACKAGES, ROS_ROOMS),
-}
-TORCH_ROOMS = RESTRICTED["torch"]
-
 # Foreign module -> where package.xml and requirements/runtime.txt name it, if not by its own name.
 ROSDEP_KEYS = {
     "cv2": "python3-opencv",
@@ -108,101 +63,6 @@ ROSDEP_KEYS = {
 DISTRIBUTIONS = {"cv2": "opencv-python-headless", "yaml": "pyyaml", "highway_env": "highway-env"}
 # rosdep knows no key for these, requirements/ brings them; and rcl_interfaces comes with rclpy.
 WITHOUT_KEY = {"highway_env", "safetensors", "tokenizers", "rcl_interfaces"}
-
-
-def room_of(path: Path) -> str:
-    return path.relative_to(ROOT / PACKAGE).parts[0].removesuffix(".py")
-
-
-def imports_in(tree: ast.AST) -> Iterator[str]:
-    """Dotted names of everything imported in the tree, inside functions too."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            module = str(node.module)
-            yield from (f"{module}.{alias.name}" for alias in node.names)
-
-
-def imports_of(path: Path) -> set[str]:
-    return set(imports_in(ast.parse(path.read_text())))
-
-
-def loaded_with(path: Path, seen: set[Path]) -> set[str]:
-    """Foreign packages that are loaded when the module is imported: not those of functions and of the type checker."""
-    if path in seen:
-        return set()
-    seen.add(path)
-    tree = ast.parse(path.read_text())
-    tree.body = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    tree.body = [
-        node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
-    ]
-    foreign = set()
-    for name in imports_in(tree):
-        if name.split(".")[0] == PACKAGE:
-            for file in files_of(name):
-                foreign |= loaded_with(file, seen)
-        else:
-            foreign.add(name.split(".")[0])
-    return foreign
-
-
-def files_of(name: str) -> Iterator[Path]:
-    """The package files that importing a dotted name runs."""
-    path = ROOT
-    for part in name.split("."):
-        path /= part
-        yield from (file for file in (path.with_suffix(".py"), path / "__init__.py") if file.exists())
-
-
-def foreign_imports() -> dict[str, set[str]]:
-    """Foreign top-level module -> rooms that import it."""
-    found: dict[str, set[str]] = {}
-    for path in MODULES:
-        for name in imports_of(path):
-            top = name.split(".")[0]
-            if top != PACKAGE and top not in sys.stdlib_module_names:
-                found.setdefault(top, set()).add(room_of(path))
-    return found
-
-
-def test_every_room_has_its_place() -> None:
-    assert {room_of(path) for path in MODULES} <= set(ROOMS)
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT / PACKAGE)))
-def test_imports_point_one_way(path: Path) -> None:
-    ours = {name.split(".")[1] for name in imports_of(path) if name.startswith(f"{PACKAGE}.")}
-    assert ours - {room_of(path)} <= ROOMS[room_of(path)]
-
-
-def test_room_rules_have_no_circle() -> None:
-    left = {room: allowed - {"msg"} for room, allowed in ROOMS.items()}
-    while left:
-        ground = {room for room, allowed in left.items() if not allowed & set(left)}
-        assert ground, f"a circle among {sorted(left)}"
-        left = {room: allowed for room, allowed in left.items() if room not in ground}
-
-
-def test_foreign_modules_stay_in_their_rooms() -> None:
-    for module, rooms in foreign_imports().items():
-        assert rooms <= RESTRICTED.get(module, rooms), module
-
-
-@pytest.mark.parametrize("room", sorted(set(ROOMS) - ROS_ROOMS))
-def test_only_ros_rooms_load_ros(room: str) -> None:
-    seen: set[Path] = set()
-    loaded = set().union(*(loaded_with(path, seen) for path in MODULES if room_of(path) == room))
-    assert not loaded & {"rclpy", *MESSAGE_PACKAGES}
-
-
-@pytest.mark.parametrize("room", sorted(set(ROOMS) - TORCH_ROOMS))
-def test_torch_loads_only_where_it_is_needed(room: str) -> None:
-    seen: set[Path] = set()
-    loaded = set().union(*(loaded_with(path, seen) for path in MODULES if room_of(path) == room))
-    assert not loaded & {"torch", "transformers"}
 
 
 def test_msg_folder_holds_messages_only() -> None:
