@@ -179,7 +179,7 @@ def test_broken_odometry_is_refused(field: str, value: list[float]) -> None:
 
 
 def test_a_camera_nobody_wants_is_refused() -> None:
-    with pytest.raises(InputError, match="'rear'.*wide, tele"):
+    with pytest.raises(InputError, match=r"'rear'.*wide, tele"):
         ObservationBuffer(SPEC).add_image("rear", CameraFrame(0, picture()))
 
 

@@ -47,7 +47,7 @@ def test_equal_pictures_are_stored_once(tmp_path: Path) -> None:
 
 def test_a_broken_shard_is_named(tmp_path: Path) -> None:
     (tmp_path / "b.npz").write_bytes(b"PK garbage")
-    with pytest.raises(InputError, match="b.npz: not a shard"):
+    with pytest.raises(InputError, match=r"b.npz: not a shard"):
         read_shard(tmp_path / "b.npz")
 
 
