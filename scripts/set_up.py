@@ -94,7 +94,7 @@ def only_one() -> Iterator[None]:
 
 def base_python() -> str:
     """The interpreter under the virtual environment that may be active, else the running one."""
-    return str(getattr(sys, "_base_executable", sys.executable))
+    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
 def sourced_ros() -> str | None:
