@@ -4,15 +4,14 @@ import sys
 from importlib import import_module
 
 
-def main() -> int:
+def main() -> None:
     """Run the node named by the first argument."""
     try:
-        node = import_module(f"flatrope_planner.nodes.{sys.argv[1]}")
-        return int(node.main())
+        import_module(f"flatrope_planner.nodes.{sys.argv[1]}").main()
     except KeyboardInterrupt:
         # Interrupted while still importing: nothing has been started that would have to be ended.
-        return 0
+        sys.exit(0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

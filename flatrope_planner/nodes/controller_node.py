@@ -5,6 +5,7 @@ hears from us is set going by the plan it waits for; no timer in simulated time 
 """
 
 import time
+from typing import NoReturn
 
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
@@ -87,6 +88,6 @@ class ControllerNode(Node):
             self._publisher.publish(twist_message(command))
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    return run_node(ControllerNode)
+    run_node(ControllerNode)

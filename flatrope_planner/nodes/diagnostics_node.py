@@ -1,6 +1,7 @@
 """Diagnostics node: watches a planner from outside its process and reports on /diagnostics."""
 
 import time
+from typing import NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock, ClockType
@@ -96,6 +97,6 @@ def tick_figures(message: SpeculationStats) -> TickFigures:
     )
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    return run_node(DiagnosticsNode)
+    run_node(DiagnosticsNode)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
@@ -156,6 +157,6 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     return load(parameters.target, Path(parameters.weights) if parameters.weights else None)
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    return run_node(lambda: PlannerNode(load_planner))
+    run_node(lambda: PlannerNode(load_planner))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
@@ -125,6 +125,6 @@ def _message_class(message_type: str) -> Any:
     return getattr(import_module(f"{package}.msg"), name)
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    return run_node(RecorderNode)
+    run_node(RecorderNode)

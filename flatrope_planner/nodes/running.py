@@ -3,11 +3,10 @@
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from threading import Event
 from types import FrameType
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
@@ -32,8 +31,8 @@ class RunningNode(Protocol):
         ...
 
 
-def run_node(make_node: Callable[[], RunningNode]) -> int:
-    """Run a node until it is finished or SIGINT or SIGTERM asks for the end; returns the exit code.
+def run_node(make_node: Callable[[], RunningNode]) -> NoReturn:
+    """Run a node until it is finished or SIGINT or SIGTERM asks for the end, then end the process with an exit code.
 
     The signals only set a flag: nothing is interrupted half way, and a second signal changes nothing.
     """
@@ -49,15 +48,11 @@ def run_node(make_node: Callable[[], RunningNode]) -> int:
         exit_code = _spin(make_node, stop)
     finally:
         rclpy.try_shutdown()
-        # While Python ends it gives signals their first meaning back: a second one would then be a violent end.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-    if threading.active_count() > 1:
-        # A thread deep in foreign code, such as a library being loaded, does not survive the end of Python unharmed.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(exit_code)
-    return exit_code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Nothing is left to clean up. Python's own end takes seconds with PyTorch loaded, gives signals their first,
+    # violent meaning back, and a thread that is loading a library at the time does not survive it unharmed.
+    os._exit(exit_code)
 
 
 def _spin(make_node: Callable[[], RunningNode], stop: Event) -> int:

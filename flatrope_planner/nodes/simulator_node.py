@@ -4,6 +4,7 @@ import json
 import time
 from dataclasses import replace
 from threading import Thread
+from typing import NoReturn
 
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
@@ -167,6 +168,6 @@ def driving_settings(parameters: SimulatorParameters) -> DrivingSettings:
     )
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Run the node until all episodes are driven or it is asked to end."""
-    return run_node(SimulatorNode)
+    run_node(SimulatorNode)

@@ -8,7 +8,7 @@ import sys
 import time
 from array import array
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
@@ -110,6 +110,6 @@ def _picture(width_px: int, height_px: int) -> Image:
     )
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Run the probe until it has its answer or is asked to end."""
-    return run_node(TransportProbe)
+    run_node(TransportProbe)
