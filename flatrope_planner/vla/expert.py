@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextModel
 
 from flatrope_planner.dimensions import ACTION_SIZE, FUTURE_POINTS
+from flatrope_planner.vla.attention_mask import additive
 from flatrope_planner.vla.cache import JoinedCache, KeyValues
 from flatrope_planner.vla.config import NanoConfig, expert_config
 
@@ -65,7 +66,7 @@ class ActionExpert(nn.Module):
         length = memory.keys[0].shape[2]
         hidden = self.trunk(
             inputs_embeds=self._embed(action, time),
-            attention_mask=expert_mask(offset, length),
+            attention_mask=additive(expert_mask(offset, length)),
             position_ids=expert_positions(offset, rope_delta),
             cache=JoinedCache(memory.keys, memory.values),
         ).last_hidden_state

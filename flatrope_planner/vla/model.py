@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from transformers import Qwen3VLForConditionalGeneration
 
 from flatrope_planner.vla import tokenizer as tok
+from flatrope_planner.vla.attention_mask import additive
 from flatrope_planner.vla.config import NanoConfig, vlm_config
 from flatrope_planner.vla.expert import ActionExpert
 from flatrope_planner.vla.tokenizer import NanoTokenizer
@@ -73,7 +74,7 @@ class NanoModel(nn.Module):
             mask = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()[None, None]
         out = self.vlm.model.language_model(
             inputs_embeds=embeds,
-            attention_mask=mask,
+            attention_mask=additive(mask),
             position_ids=positions,
             cache=cache,
             output_hidden_states=bool(taps),
