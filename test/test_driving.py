@@ -37,8 +37,8 @@ HALT = DriveCommand(0.0, 0.0)
 class Notebook:
     """A stage that writes down what it is shown, and may answer."""
 
-    def __init__(self, mailbox: CommandMailbox, answer_until: int = 10**9) -> None:
-        self._mailbox, self._answer_until = mailbox, answer_until
+    def __init__(self, mailbox: CommandMailbox, answer_until: int = 10**9, close_at: int = 10**9) -> None:
+        self._mailbox, self._answer_until, self._close_at = mailbox, answer_until, close_at
         # Per moment: steps, stamp, pictures, reference, speed.
         self.moments: list[tuple[int, int, bool, bool, float]] = []
         self.concluded: list[World] = []
@@ -50,14 +50,14 @@ class Notebook:
         self.moments.append((world.steps, moment.stamp_ns, moment.has_pictures, reference, world.ego.speed_mps))
         if HANDOVER_STEPS <= world.steps < self._answer_until:
             self._mailbox.put(DriveCommand(6.0, 0.0))
+        if world.steps == self._close_at:
+            self._mailbox.close()
 
     def conclude(self, world: World) -> None:
         self.concluded.append(world)
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)
-        if len(self.warnings) == 2:
-            self._mailbox.close()
 
 
 def test_schedule_of_an_episode() -> None:
@@ -120,13 +120,11 @@ def test_without_commands_time_stands_still_after_one_picture() -> None:
 
 def test_standing_still_has_an_end_and_is_told() -> None:
     mailbox = CommandMailbox()
-    stage = Notebook(mailbox, answer_until=0)
-    Driving(replace(FAST, start_timeout_s=0.2, control_timeout_s=0.1), mailbox, stage).run()
-    # The first command may take longer, as a model may have to be loaded.
-    assert stage.warnings == [
-        "no command for 0.2 s: the reference driver goes on",
-        "no command for 0.1 s: the reference driver goes on",
-    ]
+    stage = Notebook(mailbox, answer_until=0, close_at=HANDOVER_STEPS + 6)
+    Driving(replace(FAST, start_timeout_s=0.2, control_timeout_s=0.01), mailbox, stage).run()
+    # Only the first command may take long, as a model may have to be loaded.
+    assert stage.warnings == ["no command for 0.2 s: the reference driver goes on, one picture at a time"]
+    assert stage.moments[-1][0] == HANDOVER_STEPS + 6
 
 
 def test_who_does_not_wait_drives_on_without_commands() -> None:

@@ -72,6 +72,8 @@ def test_ticks_that_fall_due_while_one_is_in_flight_are_dropped_and_counted() ->
     feed(inputs, 0.0, 3.0)
     with working(inputs, lambda: core) as (worker, delivered):
         polled_until(worker, core.planning.is_set)
+        worker.poll()
+        assert worker.dropped_ticks == 0
         for end_s in (3.5, 4.0, 4.2):
             feed(inputs, end_s - 0.45, end_s)
             for _ in range(3):

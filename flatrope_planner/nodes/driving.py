@@ -154,6 +154,7 @@ class _Steering:
         self._settings, self._mailbox, self._stage = settings, mailbox, stage
         self._steps_without = CAMERA_STEPS
         self._timeout_s = settings.start_timeout_s
+        self._warned = False
 
     def begin_anew(self) -> None:
         """Forget the command of the last episode."""
@@ -164,14 +165,20 @@ class _Steering:
         """The newest command; `otherwise` as long as none has come in this episode."""
         late = self._settings.wait_for_command and self._steps_without >= CAMERA_STEPS
         command, fresh = self._mailbox.take(self._timeout_s if late else 0.0)
-        if late and not fresh and not self._mailbox.closed:
-            held = "the reference driver goes on" if command is None else "the last one goes on"
-            self._stage.warn(f"no command for {self._timeout_s:.1f} s: {held}")
+        if late and not fresh:
+            self._warn("the reference driver goes on" if command is None else "the last one goes on")
         if fresh or late:
             self._steps_without = 0
             self._timeout_s = self._settings.control_timeout_s
+        self._warned &= not fresh
         self._steps_without += 1
         return otherwise() if command is None else command
+
+    def _warn(self, consequence: str) -> None:
+        """Warn once about each stretch without commands."""
+        if not self._warned and not self._mailbox.closed:
+            self._stage.warn(f"no command for {self._timeout_s:.1f} s: {consequence}, one picture at a time")
+            self._warned = True
 
 
 class _Pace:

@@ -61,7 +61,8 @@ class PlanningWorker:
         self._epoch = 0
         self._last_t0_ns: int | None = None
         self._refused_t0_ns: int | None = None
-        self._missed = 0
+        # Newest time when the tick in flight began, and ticks that have fallen due since.
+        self._begun_t0_ns = self._missed = 0
         self.ticks = self.dropped_ticks = self.failed_ticks = 0
         self._load_failure = self._tick_failure = ""
 
@@ -82,7 +83,6 @@ class PlanningWorker:
         with self._wakes:
             self._epoch += 1
             self._last_t0_ns = self._refused_t0_ns = None
-            self._missed = 0
 
     def poll(self) -> None:
         """Start a tick if one is due and none is in flight; count it as dropped if one is."""
@@ -90,24 +90,28 @@ class PlanningWorker:
         with self._wakes:
             if newest_ns is None or not self._loaded or newest_ns == self._refused_t0_ns:
                 return
-            due = self._ticks_due(newest_ns)
-            if not self._busy and due:
-                self._busy, self._missed = True, 0
+            if self._busy:
+                self._count_missed(newest_ns)
+            elif self._is_due(newest_ns):
+                self._busy, self._begun_t0_ns, self._missed = True, newest_ns, 0
                 self._wakes.notify_all()
-            elif self._busy and due > self._missed:
-                self.dropped_ticks += due - self._missed
-                self._missed = due
 
     def reports(self) -> list[TaskReport]:
         """The state of the model and of planning."""
         with self._wakes:
             return [self._model_report(), self._planning_report()]
 
-    def _ticks_due(self, newest_ns: int) -> int:
-        """Whole periods since the last plan; one if there is none, or if time began anew."""
-        if self._last_t0_ns is None or newest_ns < self._last_t0_ns:
-            return 1
-        return (newest_ns - self._last_t0_ns) // self._period_ns
+    def _is_due(self, newest_ns: int) -> bool:
+        """Whether a period has passed since the last plan, or there is none, or time began anew."""
+        last_ns = self._last_t0_ns
+        return last_ns is None or newest_ns < last_ns or newest_ns - last_ns >= self._period_ns
+
+    def _count_missed(self, newest_ns: int) -> None:
+        """Count the ticks that have fallen due since the one in flight began."""
+        due = (newest_ns - self._begun_t0_ns) // self._period_ns
+        if due > self._missed:
+            self.dropped_ticks += due - self._missed
+            self._missed = due
 
     def _model_report(self) -> TaskReport:
         if self._load_failure:
