@@ -19,6 +19,8 @@ from flatrope_planner.simulation.narrator import decision_of
 
 # A picture further from t0 than this does not show what the plan was made from.
 PICTURE_TOLERANCE_NS = 60_000_000
+# The reference driver is asked at its own times, every half second.
+REFERENCE_TOLERANCE_NS = 250_000_000
 # Odometry that is silent for longer speaks of another scene.
 SCENE_GAP_S = 2.0
 
@@ -108,12 +110,18 @@ def _tick(recording: Recording, plan: RecordedPlan, starts_s: list[float]) -> Ti
         plan=plan,
         rationale=rationale,
         decision=decision_of(rationale),
-        reference_rationale=recording.reference_rationales.get(plan.t0_ns, ""),
+        reference_rationale=_said_near(recording.reference_rationales, plan.t0_ns),
         costs=recording.costs.get(plan.t0_ns),
         pictures=_pictures_at(recording, plan.t0_ns),
         shapes=_shapes_at(recording, plan.t0_ns),
         scene=max(bisect_right(starts_s, t0_s + 1e-6) - 1, 0),
     )
+
+
+def _said_near(rationales: dict[int, str], t0_ns: int) -> str:
+    """The rationale of the moment closest to t0; empty if none is close."""
+    nearest = min(rationales, key=lambda stamp_ns: abs(stamp_ns - t0_ns), default=0)
+    return rationales[nearest] if abs(nearest - t0_ns) <= REFERENCE_TOLERANCE_NS and rationales else ""
 
 
 def _shapes_at(recording: Recording, time_ns: int) -> tuple[Shape, ...]:
