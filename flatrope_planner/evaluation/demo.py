@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from flatrope_planner.evaluation.live_line import LiveLine
 from flatrope_planner.evaluation.report.page import write_report
 
 RECORDER = "recorder"
+SPOKEN = f"[{RECORDER}] "
+PROBLEM = f"{SPOKEN}problem: "
 # About a minute of driving, unless other scenes are asked for.
 SCENES = {"family": "pedestrian,curve,traffic_light,lead"}
 # For the last messages to be written after the simulator has ended.
@@ -48,10 +50,18 @@ def run_demo(chosen: Mapping[str, str], out: Path) -> dict[str, Any]:
     bag, chosen = out / "run.mcap", {**SCENES, **chosen}
     processes = (*demo_processes(chosen), recorder_process(chosen, bag))
     started_s = time.monotonic()
-    live = LiveLine(f"[{RECORDER}] ")
+    live = LiveLine(SPOKEN)
+    problems: list[str] = []
+
+    def take(line: str) -> None:
+        if line.startswith(PROBLEM):
+            problems.append(line.removeprefix(PROBLEM))
+        else:
+            live.write(line)
+
     try:
-        with ProcessGroup(processes, {**demo_environment(), "ROS_DOMAIN_ID": _domain()}, live.write) as group:
-            _wait_for_end(group)
+        with ProcessGroup(processes, {**demo_environment(), "ROS_DOMAIN_ID": _domain()}, take) as group:
+            _wait_for_end(group, problems)
             time.sleep(SETTLE_S)
     finally:
         live.close()
@@ -63,7 +73,9 @@ def run_demo(chosen: Mapping[str, str], out: Path) -> dict[str, Any]:
 def recorder_process(chosen: Mapping[str, str], bag: Path) -> NodeProcess:
     """Records everything and tells what happens."""
     values = completed(DEMO_ARGUMENTS, chosen)
-    says = f"/{SIMULATOR}/reference/rationale" if values[DRIVER.name] == "reference" else f"/{PLANNER}/output/rationale"
+    by_reference = values[DRIVER.name] == "reference"
+    says = f"/{SIMULATOR}/reference/rationale" if by_reference else f"/{PLANNER}/output/rationale"
+    watched = () if by_reference else (("~/input/status", f"/{PLANNER}/output/status"),)
     return NodeProcess(
         executable="recorder_node",
         name=RECORDER,
@@ -73,6 +85,7 @@ def recorder_process(chosen: Mapping[str, str], bag: Path) -> NodeProcess:
             ("~/input/odometry", f"/carla/{values[ROLE.name]}/odometry"),
             ("~/input/rationale", says),
             ("~/input/scene", f"/{SIMULATOR}/scene"),
+            *watched,
         ),
     )
 
@@ -93,9 +106,11 @@ def describe(summary: Mapping[str, Any], out: Path) -> str:
     )
 
 
-def _wait_for_end(group: ProcessGroup) -> None:
+def _wait_for_end(group: ProcessGroup, problems: Sequence[str]) -> None:
     """Return when the simulator has driven all scenes."""
     while True:
+        if problems:
+            raise SetupError(problems[0])
         ended = group.ended()
         if ended is not None and (ended.name != SIMULATOR or ended.exit_code != 0):
             msg = f"the {ended.name} ended with exit code {ended.exit_code} before the demo was over"

@@ -2,6 +2,7 @@
 
 import time
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from std_msgs.msg import String
@@ -13,18 +14,21 @@ from flatrope_planner.nodes import qos
 
 # Shortest time between two lines (s of wall time).
 PERIOD_S = 0.2
+# Begins the line that says why there will be no plan.
+PROBLEM = "problem: "
 
 
 class Console:
     """Subscribes on behalf of a node and prints."""
 
     def __init__(self, node: Node) -> None:
-        """Watch the topics ~/input/{odometry,rationale,scene} of the node."""
+        """Watch the topics ~/input/{odometry,rationale,scene,status} of the node."""
         self._shown_s = float("-inf")
         self._ticks, self._words, self._scene = 0, "waiting for the first plan", ""
         node.create_subscription(Odometry, "~/input/odometry", self._take_odometry, qos.ODOMETRY_INPUT)
         node.create_subscription(Rationale, "~/input/rationale", self._take_rationale, qos.REPORT)
         node.create_subscription(String, "~/input/scene", self._take_scene, qos.LATCHED)
+        node.create_subscription(DiagnosticArray, "~/input/status", self._take_status, qos.REPORT)
 
     def _take_rationale(self, message: Rationale) -> None:
         self._ticks += 1
@@ -32,6 +36,11 @@ class Console:
 
     def _take_scene(self, message: String) -> None:
         self._scene = message.data
+
+    def _take_status(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            if status.name.endswith(": model") and status.level == DiagnosticStatus.ERROR:
+                print(f"{PROBLEM}{status.message}", flush=True)
 
     def _take_odometry(self, message: Odometry) -> None:
         now_s = time.monotonic()
