@@ -27,7 +27,7 @@ from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.diagnostics_node import DiagnosticsNode
 from flatrope_planner.nodes.parameters import PlannerParameters
 from flatrope_planner.nodes.planner_node import PlannerNode
-from flatrope_planner.nodes.worker import PlanningCore
+from flatrope_planner.planning.core import PlanningCore
 
 OUT = "/planner/output"
 TRAJECTORY, STATS = f"{OUT}/trajectory", f"{OUT}/speculation"

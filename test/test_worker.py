@@ -11,7 +11,8 @@ from flatrope_planner.domain import seconds_to_ns
 from flatrope_planner.errors import SetupError
 from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.monitoring import Level
-from flatrope_planner.nodes.worker import FinishedTick, PlanningCore, PlanningWorker
+from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
+from flatrope_planner.planning.core import PlanningCore
 
 PATIENCE_S = 10.0
 

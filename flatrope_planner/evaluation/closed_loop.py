@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from flatrope_planner.dimensions import HISTORY_SPAN_S
-from flatrope_planner.domain import Decision, DriveCommand, Observation, Plan, Trajectory
-from flatrope_planner.planning.observation import ObservationBuffer, ObservationSpec
+from flatrope_planner.domain import Decision, DriveCommand, ObservationSpec, Trajectory
+from flatrope_planner.planning.core import PlanningCore
+from flatrope_planner.planning.observation import ObservationBuffer
 from flatrope_planner.planning.pose import Pose2D
 from flatrope_planner.planning.tracking import track
 from flatrope_planner.simulation.driver import ReferenceDriver
@@ -22,19 +23,6 @@ PLAN_PERIOD_S = 0.5
 STEPS_PER_PLAN = round(PLAN_PERIOD_S / STEP_S)
 # The first plan falls due when the history is full; until then the reference driver has the wheel.
 FIRST_PLAN_STEP = round(HISTORY_SPAN_S / STEP_S)
-
-
-class PlanningCore(Protocol):
-    """What plans: `planning.planner.Planner`, or a stand-in for it."""
-
-    @property
-    def observation_spec(self) -> ObservationSpec:
-        """What `plan` wants to see."""
-        ...
-
-    def plan(self, observation: Observation) -> Plan:
-        """The plan for one observation."""
-        ...
 
 
 @dataclass(frozen=True)

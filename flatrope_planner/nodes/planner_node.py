@@ -32,7 +32,8 @@ from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.inputs import InputRecord, InputRecords, PlannerInputs
 from flatrope_planner.nodes.parameters import PlannerParameters, read_parameters
 from flatrope_planner.nodes.running import run_node
-from flatrope_planner.nodes.worker import FinishedTick, PlanningCore, PlanningWorker
+from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
+from flatrope_planner.planning.core import PlanningCore
 
 ODOMETRY = "odometry"
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.

@@ -4,9 +4,8 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, Thread
-from typing import Protocol
 
-from flatrope_planner.domain import Observation, ObservationSpec, Plan, seconds_to_ns
+from flatrope_planner.domain import Plan, seconds_to_ns
 from flatrope_planner.errors import FlatropeError, NotReadyError
 from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.monitoring import Level, TaskReport
@@ -14,19 +13,6 @@ from flatrope_planner.planning.pose import Pose
 
 # Longest wait for a plan in flight when the node ends; a model that is still being loaded is not waited for.
 JOIN_TIMEOUT_S = 1.5
-
-
-class PlanningCore(Protocol):
-    """What plans."""
-
-    @property
-    def observation_spec(self) -> ObservationSpec:
-        """What `plan` wants to see."""
-        ...
-
-    def plan(self, observation: Observation) -> Plan:
-        """The plan for one observation."""
-        ...
 
 
 @dataclass(frozen=True)
