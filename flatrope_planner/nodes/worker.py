@@ -9,6 +9,7 @@ from flatrope_planner.domain import Plan, seconds_to_ns
 from flatrope_planner.errors import FlatropeError, NotReadyError
 from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.monitoring import Level, TaskReport
+from flatrope_planner.planning.core import PlanningCore
 from flatrope_planner.planning.pose import Pose
 
 # Longest wait for a plan in flight when the node ends; a model that is still being loaded is not waited for.
