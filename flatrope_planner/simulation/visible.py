@@ -27,7 +27,7 @@ CROSSING_ROAD_M = 60.0
 # Signal and sign stand this far beyond the stop line, at the near corner, where a waiting driver sees them.
 SIGNAL_BEYOND_M = 4.5
 SIGN_BEYOND_M = 2.0
-SIGNAL_HEIGHT_M = 2.9
+SIGNAL_HEIGHT_M = 2.5
 PEDESTRIAN_SIZE_M = 0.6
 CONE_SIZE_M = 0.4
 STEP_LENGTH_M = 1.4
