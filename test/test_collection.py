@@ -39,7 +39,7 @@ def test_samples_fit_together() -> None:
 
 def test_disturbances_push_both_ways_and_end() -> None:
     calm = DriveCommand(8.0, 0.0)
-    pushed = [Disturbance(np.random.default_rng(seed)).apply(calm, 3.0, 8.0) for seed in range(60)]
+    pushed = [Disturbance(np.random.default_rng(seed)).apply(calm, 3.0, 9.0) for seed in range(60)]
     yaw_rates, speeds = [p.yaw_rate_radps for p in pushed], [p.speed_mps for p in pushed]
     assert min(yaw_rates) < -0.03
     assert max(yaw_rates) > 0.03
@@ -47,6 +47,18 @@ def test_disturbances_push_both_ways_and_end() -> None:
     assert max(speeds) > 8.5
     assert 10 < sum(p == calm for p in pushed) < 30
     kicked = Disturbance(np.random.default_rng(next(s for s in range(60) if pushed[s] != calm)))
-    after = [kicked.apply(calm, 3.0 + 0.05 * step, 8.0) == calm for step in range(45)]
+    after = [kicked.apply(calm, 3.0 + 0.05 * step, 9.0) == calm for step in range(65)]
     assert not after[0]
     assert any(after)
+
+
+def test_a_held_speed_is_the_one_at_its_beginning_whatever_the_plan_wants() -> None:
+    brake = DriveCommand(0.0, 0.0)
+
+    def under_way(seed: int) -> list[float]:
+        disturbance = Disturbance(np.random.default_rng(seed))
+        return [disturbance.apply(brake, 3.0 + 0.05 * step, 8.0 - step).speed_mps for step in range(3)]
+
+    held = [speeds for speeds in map(under_way, range(60)) if speeds[0] == 8.0]
+    assert held
+    assert all(speeds == [8.0, 8.0, 8.0] for speeds in held)

@@ -1,7 +1,8 @@
 """Drives with the reference driver and writes down what the cameras saw, what it did and why.
 
 A teacher that never errs shows a student only good positions. So most episodes are disturbed: kicks at the wheel and at
-the pedals push the car off its plan, and the samples show the way back (after DART, Laskey et al. 2017).
+the pedals push the car off its plan, and the samples show the way back (after DART, Laskey et al. 2017). At times the
+car rolls on at its speed whatever the plan says: then its motion does not tell what to do next, only the pictures do.
 """
 
 from collections.abc import Iterator
@@ -25,15 +26,22 @@ DISTURBED_SHARE = 0.7
 # Of moments at which the car stands as it stood before, only some are worth keeping.
 STANDING_KEEP_SHARE = 0.35
 STANDING_MPS = 0.1
+# Part of the disturbances that hold the speed, and for how long: the span of the history and more.
+HOLD_SHARE = 0.4
+HOLD_S = (1.5, 3.0)
 
 
 @dataclass
 class _Kick:
-    """A push that lasts: added to the wanted speed (m/s) and yaw rate (rad/s) until `until_s`."""
+    """A push that lasts: added to the wanted speed (m/s) and yaw rate (rad/s) until `until_s`.
+
+    With `held_mps` the wanted speed is that one instead.
+    """
 
     until_s: float
     speed_mps: float
     yaw_rate_radps: float
+    held_mps: float | None = None
 
 
 class Disturbance:
@@ -49,14 +57,20 @@ class Disturbance:
     def apply(self, command: DriveCommand, time_s: float, speed_mps: float) -> DriveCommand:
         """The command as the disturbed car receives it."""
         if self._strength and time_s >= self._next_s:
-            self._start(time_s)
+            self._start(time_s, speed_mps)
         if time_s >= self._kick.until_s:
             return command
-        speed = max(0.0, command.speed_mps + self._kick.speed_mps)
+        wanted = command.speed_mps if self._kick.held_mps is None else self._kick.held_mps
+        speed = max(0.0, wanted + self._kick.speed_mps)
         return DriveCommand(speed, command.yaw_rate_radps + self._kick.yaw_rate_radps * min(speed_mps / 5.0, 1.0))
 
-    def _start(self, time_s: float) -> None:
+    def _start(self, time_s: float, speed_mps: float) -> None:
         rng = self._rng
+        if rng.uniform() < HOLD_SHARE:
+            until_s = time_s + float(rng.uniform(*HOLD_S))
+            self._kick = _Kick(until_s, 0.0, 0.0, speed_mps)
+            self._next_s = until_s + float(rng.uniform(1.0, 4.0))
+            return
         at_wheel = rng.uniform() < 0.55
         yaw_rate = float(rng.choice([-1.0, 1.0]) * rng.uniform(0.08, 0.3)) * self._strength
         speed = float(rng.choice([-1.0, 1.0]) * rng.uniform(1.0, 3.5)) * self._strength
