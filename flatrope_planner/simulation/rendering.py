@@ -1,11 +1,7 @@
 """Draws a SceneView through a camera: sky and ground, then everything that stands on it, far things first."""
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
-
-import cv2
-import numpy as np
-from numpy.typing import NDArray
+from functools import partial
 
 from flatrope_planner.domain import Image
 from flatrope_planner.simulation.camera import CameraModel
@@ -17,10 +13,9 @@ from flatrope_planner.simulation.rendering_people import paint_pedestrian
 from flatrope_planner.simulation.rendering_signals import paint_cone, paint_light, paint_stop_sign
 from flatrope_planner.simulation.rendering_surroundings import backdrop, paint_building, paint_ridges, paint_tree
 from flatrope_planner.simulation.rendering_vehicles import paint_vehicle
+from flatrope_planner.simulation.sensor_noise import add_noise
 from flatrope_planner.simulation.view import SceneView
 
-NOISE_STEP = 0.5
-NOISE_MARGIN_PX = 64
 # Half widths of slender things (m).
 PERSON_M, POST_M, CONE_M, TRUNK_M = 0.3, 0.35, 0.25, 0.3
 
@@ -37,7 +32,9 @@ def render(view: SceneView, camera: CameraModel, ego: tuple[float, float, float]
     things = list(_upright(canvas, view))
     for index, depth_m in painting_order(eye, [footprint for footprint, _ in things]):
         things[index][1](depth_m)
-    _add_noise(canvas.image, view.appearance.noise, view.noise_seed)
+    # Knuth's multiplicative hash spreads neighbouring seeds; each camera cuts elsewhere.
+    place = (view.noise_seed * 2654435761 + camera.width_px) >> 8
+    add_noise(canvas.image, view.appearance.noise, place)
     return canvas.image
 
 
@@ -63,20 +60,3 @@ def _upright(canvas: Canvas, view: SceneView) -> Iterator[tuple[Footprint, Paint
 
 def _spot(center: tuple[float, float], half_m: float) -> Footprint:
     return Footprint(center, 0.0, (half_m, half_m))
-
-
-def _add_noise(image: Image, level: float, seed: int) -> None:
-    height, width = image.shape[:2]
-    bank = _noise_bank(height, width, round(level / NOISE_STEP))
-    # Knuth's multiplicative hash spreads neighbouring seeds; each camera cuts elsewhere.
-    place = (seed * 2654435761 + width) >> 8
-    dy, dx = place % NOISE_MARGIN_PX, place // NOISE_MARGIN_PX % NOISE_MARGIN_PX
-    cv2.add(image, bank[dy : dy + height, dx : dx + width], dst=image, dtype=cv2.CV_8U)
-
-
-@lru_cache(maxsize=16)
-def _noise_bank(height: int, width: int, steps: int) -> NDArray[np.int16]:
-    """Sensor noise of this strength, larger than a picture: each frame takes its own cut."""
-    shape = (height + NOISE_MARGIN_PX, width + NOISE_MARGIN_PX, 3)
-    noise = np.random.default_rng(7).normal(0.0, steps * NOISE_STEP, shape)
-    return np.round(noise).astype(np.int16)

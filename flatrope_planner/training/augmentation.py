@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 
 from flatrope_planner.domain import Floats, Image
+from flatrope_planner.simulation.sensor_noise import add_noise
 
 GAIN_RANGE = (0.75, 1.25)
 BIAS_RANGE = (-18.0, 18.0)
@@ -34,14 +35,9 @@ def draw_look(rng: np.random.Generator) -> Look:
 
 def apply_look(picture: Image, look: Look, rng: np.random.Generator) -> Image:
     """A picture (H, W, 3) with the look of its drive and noise of its own."""
-    seen = cv2.LUT(picture, look.curve)
-    if look.noise > 0.0:
-        noise = np.empty(picture.shape, dtype=np.int16)
-        cv2.setRNGSeed(int(rng.integers(1 << 31)))
-        # One value for each channel: a single one would leave the others as they were.
-        cv2.randn(noise, np.zeros(3), np.full(3, look.noise))
-        seen = cv2.add(seen, noise, dtype=cv2.CV_8U)
-    return np.asarray(seen, dtype=np.uint8)
+    seen: Image = np.asarray(cv2.LUT(picture, look.curve), dtype=np.uint8)
+    add_noise(seen, look.noise, int(rng.integers(1 << 31)))
+    return seen
 
 
 def _curve(gain: Floats, bias: float) -> Image:
