@@ -51,12 +51,9 @@ MESSAGES = {
 # Foreign module -> where package.xml and requirements/runtime.txt name it, if not by its own name.
 ROSDEP_KEYS = {
     "cv2": "python3-opencv",
-    "matplotlib": "python3-matplotlib",
     "numpy": "python3-numpy",
-    "pydantic": "python3-pydantic",
     "rosbags": "python3-rosbags-pip",
     "torch": "python3-pytorch-pip",
-    "tqdm": "python3-tqdm",
     "transformers": "python3-transformers-pip",
     "yaml": "python3-yaml",
 }
