@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from training_samples import some_sights, some_situation
 
 from flatrope_planner.domain import Decision
 from flatrope_planner.errors import InputError
@@ -24,6 +25,8 @@ def make_sample(time_s: float) -> TrainingSample:
         family="lead",
         seed=7,
         time_s=time_s,
+        sights=(some_sights(1), some_sights(2)),
+        situation=some_situation(round(10 * time_s)),
     )
 
 
@@ -37,6 +40,9 @@ def test_shard_gives_back_what_was_written(tmp_path: Path) -> None:
         assert (got.rationale, got.decision, got.command) == (want.rationale, want.decision, want.command)
         np.testing.assert_array_equal(got.action, want.action)
         np.testing.assert_array_equal(got.history_position_m, want.history_position_m)
+        np.testing.assert_array_equal(got.sights[1].kinds, want.sights[1].kinds)
+        np.testing.assert_array_equal(got.sights[1].depth_m, want.sights[1].depth_m)
+        np.testing.assert_array_equal(got.situation.value, want.situation.value)
 
 
 def test_equal_pictures_are_stored_once(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tiny_nano import SENTENCES, SIZES, arc, noise_picture, tiny_model, tiny_tokenizer
+from training_samples import some_sights, some_situation
 
 from flatrope_planner.domain import Decision
 from flatrope_planner.errors import InputError
@@ -26,6 +27,7 @@ from flatrope_planner.training.prefetching import Prefetcher
 from flatrope_planner.training.samples import TrainingSample, shard_path, write_shard
 from flatrope_planner.training.stream import SampleStream
 from flatrope_planner.training.target import TargetTrainer
+from flatrope_planner.training.teaching import Teacher
 from flatrope_planner.vla.config import NanoConfig
 from flatrope_planner.vla.history_tokens import encode_history
 from flatrope_planner.vla.nano import NanoTarget
@@ -33,6 +35,7 @@ from flatrope_planner.vla.pictures import encode_picture
 
 TOKENIZER = tiny_tokenizer()
 CONFIG = NanoConfig(TOKENIZER.size, **{**SIZES, "action_std": (2.0, 0.1)})  # type: ignore[arg-type]
+TEACHER = Teacher(CONFIG)
 
 
 def episode(seed: int, length: int) -> list[TrainingSample]:
@@ -51,6 +54,8 @@ def episode(seed: int, length: int) -> list[TrainingSample]:
             family="lead",
             seed=seed,
             time_s=0.5 * i,
+            sights=tuple(some_sights(seed) for _ in range(4)),
+            situation=some_situation(seed),
         )
         for i in range(length)
     ]
@@ -58,7 +63,9 @@ def episode(seed: int, length: int) -> list[TrainingSample]:
 
 @pytest.fixture
 def options(tmp_path: Path) -> TargetTrainingOptions:
-    made = TargetTrainingOptions(tmp_path, tmp_path / "out", steps=5, clips_per_batch=2, flow_draws=2, peak_rate=1e-2)
+    made = TargetTrainingOptions(
+        tmp_path, tmp_path / "out", steps=5, seeing_steps=1, clips_per_batch=2, flow_draws=2, peak_rate=1e-2
+    )
     for seed in range(4):
         write_shard(shard_path(made.samples, "lead", seed), episode(seed, 6))
     return made
@@ -77,7 +84,7 @@ def run(trainer: TargetTrainer, steps: int) -> None:
 
 def rationale_loss(trainer: TargetTrainer, batch: Batch) -> float:
     with torch.no_grad():
-        return float(losses(trainer.model, batch, 1, torch.Generator().manual_seed(0)).rationale)
+        return float(losses(trainer.model, TEACHER, batch, 1, torch.Generator().manual_seed(0)).rationale)
 
 
 def keys(samples: list[TrainingSample]) -> list[tuple[int, float]]:
@@ -136,18 +143,19 @@ def test_labels_are_the_answer_with_its_end_marks_and_nothing_else() -> None:
 def test_padding_does_not_change_the_losses() -> None:
     model, collator = tiny_model(), Collator(CONFIG, TOKENIZER)
     short = replace(episode(0, 1)[0], rationale="Stop.")
-    alone = losses(model, collator.collate([short]), 1, torch.Generator().manual_seed(0))
+    alone = losses(model, TEACHER, collator.collate([short]), 1, torch.Generator().manual_seed(0))
     long = Collator(CONFIG, TOKENIZER)
     batch = long.collate([short, replace(short, rationale=SENTENCES[1] * 3)])
     padded = replace(
         batch,
         **{
             name: getattr(batch, name)[:1]
-            for name in ("picture_index", "ids", "labels", "length", "rope_delta", "action")
+            for name in ("picture_index", "ids", "labels", "prompt_length", "length", "rope_delta", "action")
         },
         positions=batch.positions[:, :1],
+        lesson=replace(batch.lesson, present=batch.lesson.present[:1], value=batch.lesson.value[:1]),
     )
-    together = losses(model, padded, 1, torch.Generator().manual_seed(0))
+    together = losses(model, TEACHER, padded, 1, torch.Generator().manual_seed(0))
     torch.testing.assert_close(together.rationale, alone.rationale, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(together.action, alone.action, atol=1e-4, rtol=1e-4)
 
@@ -155,7 +163,7 @@ def test_padding_does_not_change_the_losses() -> None:
 def test_the_action_teaches_the_target_through_its_keys_and_values() -> None:
     model = tiny_model()
     batch = Collator(CONFIG, TOKENIZER).collate(episode(0, 1))
-    losses(model, batch, 1, torch.Generator().manual_seed(0)).action.backward()  # type: ignore[no-untyped-call]
+    losses(model, TEACHER, batch, 1, torch.Generator().manual_seed(0)).action.backward()  # type: ignore[no-untyped-call]
     for part in (model.vlm.model.visual.patch_embed.proj, model.vlm.model.language_model.layers[0].self_attn.k_proj):
         assert part.weight.grad.abs().max() > 0.0
     # The last layer's queries read nothing that the expert sees.
@@ -227,8 +235,10 @@ def test_score_knows_right_from_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.ade_3s_m > 0.0
 
 
-def test_learning_rate_rises_then_falls() -> None:
-    rates = [learning_rate(step, 1000, 1.0) for step in range(1000)]
+def test_learning_rate_rises_twice_then_falls() -> None:
+    every = [learning_rate(step, 200, 1200, 1.0) for step in range(1200)]
+    assert (every[0], every[19], every[199]) == (0.05, 1.0, 1.0)
+    rates = every[200:]
     assert rates[0] == 0.01
     assert rates[99] == 1.0
     assert rates[:100] == sorted(rates[:100])

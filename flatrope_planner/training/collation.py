@@ -7,9 +7,11 @@ import torch
 from torch import Tensor
 
 from flatrope_planner.domain import Image
+from flatrope_planner.simulation.sights import SightMap
 from flatrope_planner.training.augmentation import Look, apply_look, draw_look
 from flatrope_planner.training.objective import IGNORED, Batch
 from flatrope_planner.training.samples import TrainingSample
+from flatrope_planner.training.teaching import Lesson, sights_by_token
 from flatrope_planner.vla.config import NanoConfig
 from flatrope_planner.vla.history_tokens import encode_history
 from flatrope_planner.vla.pictures import decode_picture
@@ -36,7 +38,7 @@ class Collator:
         answers = [self.answer(sample.rationale) for sample in samples]
         lengths = [len(p.ids) + len(a) for p, a in zip(prompts, answers, strict=True)]
         ids, labels, positions = _padded(prompts, answers, -(-max(lengths) // LENGTH_STEP) * LENGTH_STEP)
-        pictures, index = self._distinct_pictures(samples, rng)
+        pictures, sights, index = self._distinct_pictures(samples, rng)
         action = (np.stack([sample.action for sample in samples]) - self._mean) / self._std
         return Batch(
             pictures=pictures,
@@ -44,9 +46,11 @@ class Collator:
             ids=ids,
             positions=positions,
             labels=labels,
+            prompt_length=torch.tensor([len(prompt.ids) for prompt in prompts]),
             length=torch.tensor(lengths),
             rope_delta=torch.tensor([prompt.rope_delta for prompt in prompts]),
             action=torch.from_numpy(action.astype(np.float32)),
+            lesson=_lesson(sights, samples),
         )
 
     def prompt(self, sample: TrainingSample) -> PromptTokens:
@@ -64,23 +68,35 @@ class Collator:
 
     def _distinct_pictures(
         self, samples: Sequence[TrainingSample], rng: np.random.Generator | None
-    ) -> tuple[Tensor, Tensor]:
-        """Pictures (U, H, W, 3) without repetition, and which of them each sample shows, (S, pictures)."""
+    ) -> tuple[Tensor, list[SightMap], Tensor]:
+        """Pictures (U, H, W, 3) without repetition, what is in them, which each sample shows, (S, pictures)."""
         places: dict[tuple[str, int, bytes], int] = {}
         looks: dict[tuple[str, int], Look] = {}
         pictures: list[Image] = []
+        sights: list[SightMap] = []
         index = []
         for sample in samples:
             drive = (sample.family, sample.seed)
             if rng is not None and drive not in looks:
                 looks[drive] = draw_look(rng)
-            for encoded in sample.pictures:
+            for encoded, shown in zip(sample.pictures, sample.sights, strict=True):
                 if (*drive, encoded) not in places:
                     places[(*drive, encoded)] = len(pictures)
                     picture = decode_picture(encoded)
                     pictures.append(picture if rng is None else apply_look(picture, looks[drive], rng))
+                    sights.append(shown)
                 index.append(places[(*drive, encoded)])
-        return torch.from_numpy(np.stack(pictures)), torch.tensor(index).reshape(len(samples), -1)
+        return torch.from_numpy(np.stack(pictures)), sights, torch.tensor(index).reshape(len(samples), -1)
+
+
+def _lesson(sights: Sequence[SightMap], samples: Sequence[TrainingSample]) -> Lesson:
+    kinds, depth_m = sights_by_token(
+        torch.from_numpy(np.stack([shown.kinds for shown in sights]).astype(np.int64)),
+        torch.from_numpy(np.stack([shown.depth_m for shown in sights])),
+    )
+    present = np.stack([sample.situation.present for sample in samples])
+    value = np.stack([sample.situation.value for sample in samples]).astype(np.float32)
+    return Lesson(kinds, depth_m, torch.from_numpy(present), torch.from_numpy(value))
 
 
 def _padded(

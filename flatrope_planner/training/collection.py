@@ -15,10 +15,14 @@ from flatrope_planner.errors import NotReadyError
 from flatrope_planner.planning.observation import ObservationBuffer, ObservationSpec
 from flatrope_planner.planning.pose import Pose2D
 from flatrope_planner.planning.tracking import track
+from flatrope_planner.simulation.camera import CAMERAS
 from flatrope_planner.simulation.driver import ReferenceDriver, ReferencePlan
-from flatrope_planner.simulation.rig import SensorRig, ego_pose
+from flatrope_planner.simulation.rig import SensorRig, ego_pose, stamp_of
+from flatrope_planner.simulation.road import LANE_WIDTH_M
+from flatrope_planner.simulation.sights import SightMap, find_sights
+from flatrope_planner.simulation.situation import situation
 from flatrope_planner.simulation.world import STEP_S, Family, Split, World
-from flatrope_planner.training.samples import TrainingSample
+from flatrope_planner.training.samples import PATCHES, TrainingSample
 from flatrope_planner.vla.pictures import encode_picture
 
 TICK_STEPS = 10
@@ -29,6 +33,8 @@ STANDING_MPS = 0.1
 # Part of the disturbances that hold the speed, and for how long: the span of the history and more.
 HOLD_SHARE = 0.4
 HOLD_S = (1.5, 3.0)
+# How far ahead the ego's lane is marked in the pictures.
+LANE_SIGHT_M = 60.0
 
 
 @dataclass
@@ -91,17 +97,45 @@ def collect(family: Family, seed: int, spec: ObservationSpec, split: Split = Spl
     rig = SensorRig(world, buffer, TICK_STEPS)
     plan, at = driver.plan(), Pose2D(*ego_pose(world))
     rig.sense()
+    sights = _Sights(world)
+    sights.note()
     previous: ReferencePlan | None = None
     while not world.outcome.failures and not world.outcome.done:
         if world.steps % TICK_STEPS == 0:
             plan, at = driver.plan(), Pose2D(*ego_pose(world))
             if _worth_keeping(world, plan, previous, rng):
-                yield from _sample(world, buffer, plan)
+                yield from _sample(world, buffer, plan, sights)
             previous = plan
         age_s = world.steps % TICK_STEPS * STEP_S
         command = track(plan.trajectory, at, Pose2D(*ego_pose(world)), world.ego.speed_mps, age_s)
         world.step(disturbance.apply(command, world.time_s, world.ego.speed_mps))
         rig.sense()
+        sights.note()
+
+
+class _Sights:
+    """What the pictures of an episode show, by camera and stamp."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._known: dict[tuple[str, int], SightMap] = {}
+
+    def note(self) -> None:
+        """Note what the cameras show now, if they take a picture now."""
+        world = self._world
+        if world.steps % TICK_STEPS:
+            return
+        line, half_m = world.scene.layout.line, LANE_WIDTH_M / 2.0
+        left, right = (line.polyline(world.s_m, world.s_m + LANE_SIGHT_M, d) for d in (half_m, -half_m))
+        view = world.view()
+        for camera in CAMERAS:
+            found = find_sights(view, camera, ego_pose(world), (left, right), PATCHES)
+            self._known[camera.name, stamp_of(world)] = found
+
+    def of(self, observation: Observation) -> tuple[SightMap, ...]:
+        """Of all pictures of an observation, in their order."""
+        frames = [(camera, frame) for camera, taken in observation.frames.items() for frame in taken]
+        return tuple(self._known[camera, frame.stamp_ns] for camera, frame in frames)
 
 
 def _worth_keeping(world: World, plan: ReferencePlan, previous: ReferencePlan | None, rng: np.random.Generator) -> bool:
@@ -111,7 +145,7 @@ def _worth_keeping(world: World, plan: ReferencePlan, previous: ReferencePlan | 
     return True
 
 
-def _sample(world: World, buffer: ObservationBuffer, plan: ReferencePlan) -> Iterator[TrainingSample]:
+def _sample(world: World, buffer: ObservationBuffer, plan: ReferencePlan, sights: _Sights) -> Iterator[TrainingSample]:
     """One sample, or none while the history is still too short."""
     try:
         observation: Observation = buffer.observe()
@@ -128,4 +162,6 @@ def _sample(world: World, buffer: ObservationBuffer, plan: ReferencePlan) -> Ite
         family=world.family.value,
         seed=world.seed,
         time_s=world.time_s,
+        sights=sights.of(observation),
+        situation=situation(world),
     )

@@ -28,5 +28,7 @@ def export(
     tokenizer.save(directory)
     rounded = {name: value.to(torch.bfloat16).contiguous() for name, value in weights.items()}
     save_file(rounded, directory / WEIGHTS_FILE, metadata={"format": "pt"})
+    # safetensors leaves the file readable to its owner alone.
+    (directory / WEIGHTS_FILE).chmod(0o644)
     parameters = sum(value.numel() for value in weights.values())
     (directory / CARD_FILE).write_text(model_card(config, parameters, facts), encoding="utf-8")

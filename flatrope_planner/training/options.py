@@ -12,12 +12,14 @@ class TargetTrainingOptions:
     work: Path
     # Where the finished weights go.
     out: Path
-    steps: int = 4000
+    steps: int = 5000
+    # The first of these, in which only the vision tower learns.
+    seeing_steps: int = 800
     # Samples are taken as clips of up to four consecutive moments.
     clips_per_batch: int = 8
     # Draws of noise and flow time for each sample; they share the target's pass.
     flow_draws: int = 4
-    peak_rate: float = 1.2e-3
+    peak_rate: float = 2e-3
     seed: int = 0
     # Episodes of each trained family.
     episodes: int = 250

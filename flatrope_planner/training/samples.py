@@ -16,8 +16,14 @@ from numpy.typing import NDArray
 from flatrope_planner.dimensions import ACTION_SIZE, FUTURE_POINTS, HISTORY_POSES
 from flatrope_planner.domain import Decision, Floats, require_array
 from flatrope_planner.errors import InputError
+from flatrope_planner.simulation.sights import SightMap
+from flatrope_planner.simulation.situation import Situation
+from flatrope_planner.vla.config import PATCH_PX
+from flatrope_planner.vla.pictures import PICTURE_HEIGHT, PICTURE_WIDTH
 
 SHARD_SUFFIX = ".npz"
+# Rows and columns of patches in a picture.
+PATCHES = (PICTURE_HEIGHT // PATCH_PX, PICTURE_WIDTH // PATCH_PX)
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,9 @@ class TrainingSample:
     family: str
     seed: int
     time_s: float
+    # What each picture shows, and what a driver has to know: for teaching only, no target is told.
+    sights: tuple[SightMap, ...]
+    situation: Situation
     # Route hint, "" for none.
     command: str = ""
 
@@ -70,10 +79,15 @@ def write_shard(path: Path, samples: Iterable[TrainingSample]) -> int:
         msg = f"{path.name}: {len(kept)} samples with unequal or no pictures cannot form a shard"
         raise InputError(msg)
     order = {picture: i for i, picture in enumerate(dict.fromkeys(p for s in kept for p in s.pictures))}
+    shown = dict(zip((p for s in kept for p in s.pictures), (x for s in kept for x in s.sights), strict=True))
     arrays = {
         "blob": np.frombuffer(b"".join(order), dtype=np.uint8),
         "ends": np.cumsum([len(picture) for picture in order]),
         "pictures": np.array([[order[picture] for picture in sample.pictures] for sample in kept]),
+        "kinds": np.stack([shown[picture].kinds for picture in order]),
+        "depth_m": np.stack([shown[picture].depth_m for picture in order]).astype(np.float16),
+        "present": np.stack([sample.situation.present for sample in kept]),
+        "value": np.stack([sample.situation.value for sample in kept]),
         "history_position_m": np.stack([sample.history_position_m for sample in kept]),
         "history_rotation": np.stack([sample.history_rotation for sample in kept]),
         "action": np.stack([sample.action for sample in kept]),
@@ -123,4 +137,6 @@ def _sample(data: dict[str, NDArray[Any]], row: int, pictures: list[bytes]) -> T
         seed=int(data["seed"][row]),
         time_s=float(data["time_s"][row]),
         command=str(data["command"][row]),
+        sights=tuple(SightMap(data["kinds"][i], data["depth_m"][i].astype(np.float32)) for i in data["pictures"][row]),
+        situation=Situation(data["present"][row], data["value"][row]),
     )

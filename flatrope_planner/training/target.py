@@ -5,29 +5,32 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from flatrope_planner.progress import clock
 from flatrope_planner.training.checkpoint import load_checkpoint, save_checkpoint
 from flatrope_planner.training.collation import Collator
 from flatrope_planner.training.held_out import HeldOutScore, score
 from flatrope_planner.training.machine import bfloat16_is_fast, keep_freed_memory
-from flatrope_planner.training.objective import Batch, Losses, losses
-from flatrope_planner.training.optimisation import Optimiser
+from flatrope_planner.training.objective import Batch, losses, seeing_loss
+from flatrope_planner.training.optimisation import Optimiser, learning_rate
 from flatrope_planner.training.options import TargetTrainingOptions
 from flatrope_planner.training.prefetching import Prefetcher
 from flatrope_planner.training.samples import TrainingSample, list_shards, read_shard
 from flatrope_planner.training.stream import SampleStream, StreamItem, StreamPosition
+from flatrope_planner.training.teaching import Teacher
 from flatrope_planner.vla.config import NanoConfig
 from flatrope_planner.vla.model import NanoModel
 from flatrope_planner.vla.tokenizer import NanoTokenizer
 
-# Weight of the action's loss beside the rationale's.
-ACTION_WEIGHT = 1.0
+# Weights of the losses beside the rationale's.
+ACTION_WEIGHT, SIGHTS_WEIGHT, FACTS_WEIGHT = 1.0, 0.5, 1.0
 REPORT_PERIOD_S = 15.0
 HELD_OUT_SAMPLES = 96
 
@@ -48,7 +51,11 @@ class TargetTrainer:
         self._tokenizer = tokenizer
         self.model = NanoModel(config, tokenizer)
         _use_plain_attention(self.model)
-        self.optimiser = Optimiser(self.model, options.peak_rate, options.steps)
+        self._teacher = Teacher(config)
+        schedule = partial(
+            learning_rate, seeing_steps=options.seeing_steps, steps=options.steps, peak=options.peak_rate
+        )
+        self.optimiser = Optimiser(self.model, self._teacher, schedule)
         self._collator = Collator(config, tokenizer)
         self._stream = SampleStream(options.samples, options.clips_per_batch, options.seed)
         self._flow_random = torch.Generator().manual_seed(options.seed)
@@ -68,13 +75,17 @@ class TargetTrainer:
                 if self.optimiser.step_count >= self._options.steps or wants_stop():
                     break
                 progress.add(self._step(prepared), len(prepared.batch.ids), self.optimiser.step_count)
-                if self.optimiser.step_count % self._options.score_every == 0:
+                if self._is_time_to_score():
                     self.latest = self._score(held_out)
                     progress.show_score(self.latest, self.optimiser.step_count)
                 if time.monotonic() - saved_s >= self._options.checkpoint_every_s:
                     self.save()
                     saved_s = time.monotonic()
         self.save()
+
+    def _is_time_to_score(self) -> bool:
+        step = self.optimiser.step_count
+        return step > self._options.seeing_steps and step % self._options.score_every == 0
 
     @property
     def finished(self) -> bool:
@@ -85,6 +96,7 @@ class TargetTrainer:
         """Write the checkpoint."""
         state = {
             "model": self.model.state_dict(),
+            "teacher": self._teacher.state_dict(),
             "optimiser": self.optimiser.state(),
             "flow_random": self._flow_random.get_state(),
             "position": asdict(self._position),
@@ -96,6 +108,7 @@ class TargetTrainer:
         if state is None:
             return
         self.model.load_state_dict(state["model"])
+        self._teacher.load_state_dict(state["teacher"])
         self.optimiser.restore(state["optimiser"])
         self._flow_random.set_state(state["flow_random"])
         position: dict[str, Any] = state["position"]
@@ -105,12 +118,25 @@ class TargetTrainer:
         rng = np.random.default_rng([self._options.seed, item.after.epoch, item.after.batches, 1])
         return _Prepared(self._collator.collate(item.samples, rng), item.after)
 
-    def _step(self, prepared: _Prepared) -> Losses:
-        with self._precision():
-            found = losses(self.model, prepared.batch, self._options.flow_draws, self._flow_random)
-        self.optimiser.step(found.rationale + ACTION_WEIGHT * found.action)
+    def _step(self, prepared: _Prepared) -> dict[str, Tensor]:
+        """One step; returns the losses it went down."""
+        found = self._losses(prepared.batch)
+        self.optimiser.step(torch.stack(list(found.values())).sum())
         self._position = prepared.after
         return found
+
+    def _losses(self, batch: Batch) -> dict[str, Tensor]:
+        """Weighted losses by name."""
+        with self._precision():
+            if self.optimiser.step_count < self._options.seeing_steps:
+                return {"sights": seeing_loss(self.model, self._teacher, batch)}
+            found = losses(self.model, self._teacher, batch, self._options.flow_draws, self._flow_random)
+        return {
+            "rationale": found.rationale,
+            "action": ACTION_WEIGHT * found.action,
+            "sights": SIGHTS_WEIGHT * found.sights,
+            "facts": FACTS_WEIGHT * found.facts,
+        }
 
     def _precision(self) -> AbstractContextManager[Any]:
         return torch.autocast("cpu", dtype=torch.bfloat16) if self._half else nullcontext()
@@ -133,25 +159,30 @@ class _Progress:
         self._start, self._steps = start, steps
         self._began_s = self._shown_s = time.monotonic()
         self._samples = 0
-        self._sums = np.zeros(3)
+        self._found: list[dict[str, Tensor]] = []
 
-    def add(self, found: Losses, samples: int, step: int) -> None:
+    def add(self, found: dict[str, Tensor], samples: int, step: int) -> None:
         """Count a step in."""
         self._samples += samples
-        self._sums += [float(found.rationale.detach()), float(found.action.detach()), 1.0]
+        self._found.append({name: loss.detach() for name, loss in found.items()})
         now_s = time.monotonic()
         if now_s - self._shown_s < REPORT_PERIOD_S and step < self._steps:
             return
         passed_s = now_s - self._began_s
         left_s = passed_s / (step - self._start) * (self._steps - step)
-        rationale, action = self._sums[:2] / self._sums[2]
         print(
-            f"step {step}/{self._steps}  rationale {rationale:.3f}  action {action:.3f}  "
+            f"step {step}/{self._steps}  {self._means()}  "
             f"{self._samples / passed_s:.1f} samples/s  {clock(left_s)} left",
             flush=True,
         )
         self._shown_s = now_s
-        self._sums[:] = 0.0
+        self._found.clear()
+
+    def _means(self) -> str:
+        """The losses since the last line."""
+        newest = [found for found in self._found if found.keys() == self._found[-1].keys()]
+        means = {name: float(torch.stack([found[name] for found in newest]).mean()) for name in newest[-1]}
+        return "  ".join(f"{name} {mean:.3f}" for name, mean in means.items())
 
     def show_score(self, found: HeldOutScore, step: int) -> None:
         """Print how the held-out samples went."""
