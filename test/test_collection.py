@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from flatrope_planner.domain import DriveCommand
+from flatrope_planner.domain import DriveCommand, Trajectory
 from flatrope_planner.planning.observation import ObservationSpec
 from flatrope_planner.simulation.narrator import decision_of
 from flatrope_planner.simulation.world import Family
@@ -35,6 +35,23 @@ def test_samples_fit_together() -> None:
     assert pairs
     for a, b in pairs:
         assert (a.pictures[1], a.pictures[3]) == (b.pictures[0], b.pictures[2])
+
+
+def test_a_student_drives_and_the_teacher_says_what_it_would_have_done() -> None:
+    speed_mps = 3.0
+    points = np.arange(1, 65) * 0.1
+    crawl = Trajectory(
+        np.column_stack([speed_mps * points, np.zeros((64, 2))]),
+        np.zeros(64),
+        np.full(64, speed_mps),
+        np.zeros((64, 2)),
+    )
+    taught = list(collect(Family.FREE_ROAD, 4, SPEC, student=lambda _: crawl))
+    step_m = [np.linalg.norm(s.history_position_m[-1] - s.history_position_m[-2]) for s in taught]
+    assert np.median(step_m[6:]) == pytest.approx(0.1 * speed_mps, abs=0.05)
+    # On a free road the teacher would go faster.
+    accelerates = [s.decision.value == "accelerate" for s in taught[6:]]
+    assert np.mean(accelerates) > 0.9
 
 
 def test_disturbances_push_both_ways_and_end() -> None:

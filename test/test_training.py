@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ def keys(samples: list[TrainingSample]) -> list[tuple[int, float]]:
 
 
 def test_an_epoch_holds_every_sample_once_in_clips(options: TargetTrainingOptions) -> None:
-    stream = SampleStream(options.samples, clips_per_batch=3, seed=1)
+    stream = SampleStream(options.work, clips_per_batch=3, seed=1)
     items = list(islice(stream.batches(stream.start()), 6))
     first = [item for item in items if item.after.epoch == 0]
     seen = [key for item in first for key in keys(item.samples)]
@@ -102,14 +102,26 @@ def test_an_epoch_holds_every_sample_once_in_clips(options: TargetTrainingOption
 
 
 def test_stream_goes_on_where_it_stopped_even_if_shards_were_added(options: TargetTrainingOptions) -> None:
-    stream = SampleStream(options.samples, clips_per_batch=2, seed=1)
+    stream = SampleStream(options.work, clips_per_batch=2, seed=1)
     items = list(islice(stream.batches(stream.start()), 5))
     epoch = [item for item in items if item.after.epoch == 0]
     write_shard(shard_path(options.samples, "lead", 9), episode(9, 6))
-    resumed = SampleStream(options.samples, clips_per_batch=2, seed=1).batches(epoch[1].after)
+    resumed = SampleStream(options.work, clips_per_batch=2, seed=1).batches(epoch[1].after)
     rest = [next(resumed) for _ in epoch[2:]]
     assert [keys(item.samples) for item in rest] == [keys(item.samples) for item in epoch[2:]]
-    assert "lead-00000009.npz" in next(resumed).after.shards
+    assert "samples/lead-00000009.npz" in next(resumed).after.shards
+
+
+def test_practice_begins_a_new_epoch_and_comes_several_times(options: TargetTrainingOptions) -> None:
+    stream = SampleStream(options.work, clips_per_batch=2, seed=1)
+    begun = next(stream.batches(stream.start())).after
+    assert stream.with_practice(begun) is begun
+    write_shard(shard_path(options.practice, "lead", 30), episode(30, 6))
+    anew = stream.with_practice(begun)
+    assert (anew.epoch, anew.batches) == (1, 0)
+    assert stream.with_practice(anew) is anew
+    epoch = list(takewhile(lambda item: item.after.epoch == 1, stream.batches(anew)))
+    assert keys([sample for item in epoch for sample in item.samples]).count((30, 0.5)) == 3
 
 
 def test_an_empty_folder_is_named(tmp_path: Path) -> None:

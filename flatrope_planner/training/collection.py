@@ -3,14 +3,15 @@
 A teacher that never errs shows a student only good positions. So most episodes are disturbed: kicks at the wheel and at
 the pedals push the car off its plan, and the samples show the way back (after DART, Laskey et al. 2017). At times the
 car rolls on at its speed whatever the plan says: then its motion does not tell what to do next, only the pictures do.
+A student may also drive itself, while the teacher says what it would have done (DAgger, Ross et al. 2011).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from flatrope_planner.domain import DriveCommand, Observation
+from flatrope_planner.domain import DriveCommand, Observation, Trajectory
 from flatrope_planner.errors import NotReadyError
 from flatrope_planner.planning.observation import ObservationBuffer, ObservationSpec
 from flatrope_planner.planning.pose import Pose2D
@@ -33,6 +34,9 @@ STANDING_MPS = 0.1
 # Part of the disturbances that hold the speed, and for how long: the span of the history and more.
 HOLD_SHARE = 0.4
 HOLD_S = (1.5, 3.0)
+# Who drives instead of the reference driver, once there is something to observe.
+Student = Callable[[Observation], Trajectory]
+
 # How far ahead the ego's lane is marked in the pictures.
 LANE_SIGHT_M = 60.0
 
@@ -85,32 +89,43 @@ class Disturbance:
         self._next_s = time_s + length_s + float(rng.uniform(1.0, 4.0))
 
 
-def collect(family: Family, seed: int, spec: ObservationSpec, split: Split = Split.TRAIN) -> Iterator[TrainingSample]:
+def collect(
+    family: Family, seed: int, spec: ObservationSpec, split: Split = Split.TRAIN, student: Student | None = None
+) -> Iterator[TrainingSample]:
     """Samples of one episode, every half second; the same arguments give the same samples.
 
-    An episode that a disturbance drives into a fault ends there.
+    What the reference driver would do is what a sample teaches, also where the student drives. An episode that ends in
+    a fault ends there.
     """
     world = World(family, seed, split)
     rng = np.random.default_rng([list(Family).index(family), list(Split).index(split), seed, 1])
     disturbance, driver = Disturbance(rng), ReferenceDriver(world)
     buffer = ObservationBuffer(spec)
     rig = SensorRig(world, buffer, TICK_STEPS)
-    plan, at = driver.plan(), Pose2D(*ego_pose(world))
-    rig.sense()
     sights = _Sights(world)
-    sights.note()
     previous: ReferencePlan | None = None
     while not world.outcome.failures and not world.outcome.done:
+        rig.sense()
         if world.steps % TICK_STEPS == 0:
+            sights.note()
             plan, at = driver.plan(), Pose2D(*ego_pose(world))
-            if _worth_keeping(world, plan, previous, rng):
-                yield from _sample(world, buffer, plan, sights)
+            followed, moment = plan.trajectory, _moment(buffer)
+            if moment is not None:
+                if _worth_keeping(world, plan, previous, rng):
+                    yield _sample(world, moment, plan, sights.of(moment))
+                followed = plan.trajectory if student is None else student(moment)
             previous = plan
         age_s = world.steps % TICK_STEPS * STEP_S
-        command = track(plan.trajectory, at, Pose2D(*ego_pose(world)), world.ego.speed_mps, age_s)
+        command = track(followed, at, Pose2D(*ego_pose(world)), world.ego.speed_mps, age_s)
         world.step(disturbance.apply(command, world.time_s, world.ego.speed_mps))
-        rig.sense()
-        sights.note()
+
+
+def _moment(buffer: ObservationBuffer) -> Observation | None:
+    """What is to be seen now, None while the history is still too short."""
+    try:
+        return buffer.observe()
+    except NotReadyError:
+        return None
 
 
 class _Sights:
@@ -121,10 +136,8 @@ class _Sights:
         self._known: dict[tuple[str, int], SightMap] = {}
 
     def note(self) -> None:
-        """Note what the cameras show now, if they take a picture now."""
+        """Note what the cameras show now."""
         world = self._world
-        if world.steps % TICK_STEPS:
-            return
         line, half_m = world.scene.layout.line, LANE_WIDTH_M / 2.0
         left, right = (line.polyline(world.s_m, world.s_m + LANE_SIGHT_M, d) for d in (half_m, -half_m))
         view = world.view()
@@ -145,16 +158,11 @@ def _worth_keeping(world: World, plan: ReferencePlan, previous: ReferencePlan | 
     return True
 
 
-def _sample(world: World, buffer: ObservationBuffer, plan: ReferencePlan, sights: _Sights) -> Iterator[TrainingSample]:
-    """One sample, or none while the history is still too short."""
-    try:
-        observation: Observation = buffer.observe()
-    except NotReadyError:
-        return
-    yield TrainingSample(
-        pictures=tuple(encode_picture(frame.image) for frames in observation.frames.values() for frame in frames),
-        history_position_m=observation.ego_history.position_m,
-        history_rotation=observation.ego_history.rotation,
+def _sample(world: World, moment: Observation, plan: ReferencePlan, sights: tuple[SightMap, ...]) -> TrainingSample:
+    return TrainingSample(
+        pictures=tuple(encode_picture(frame.image) for frames in moment.frames.values() for frame in frames),
+        history_position_m=moment.ego_history.position_m,
+        history_rotation=moment.ego_history.rotation,
         rationale=plan.rationale,
         decision=plan.decision,
         action=plan.trajectory.action,
@@ -162,6 +170,6 @@ def _sample(world: World, buffer: ObservationBuffer, plan: ReferencePlan, sights
         family=world.family.value,
         seed=world.seed,
         time_s=world.time_s,
-        sights=sights.of(observation),
+        sights=sights,
         situation=situation(world),
     )

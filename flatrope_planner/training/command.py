@@ -2,13 +2,14 @@
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from flatrope_planner.simulation.world import Split
+from flatrope_planner.simulation.world import TRAINED_FAMILIES, Split
 from flatrope_planner.training.export import export
-from flatrope_planner.training.making import make_samples
+from flatrope_planner.training.making import Drives, make_samples
 from flatrope_planner.training.options import TargetTrainingOptions
+from flatrope_planner.training.samples import list_shards
 from flatrope_planner.training.target import TargetTrainer, train
 from flatrope_planner.training.vocabulary import learn_vocabulary
 from flatrope_planner.vla.config import NanoConfig
@@ -16,7 +17,7 @@ from flatrope_planner.vla.nano import observation_spec
 from flatrope_planner.vla.tokenizer import TOKENIZER_FILE, NanoTokenizer
 
 # In order; each needs those before it.
-STAGES = ("data", "tokenizer", "train", "export")
+STAGES = ("data", "tokenizer", "train", "practice", "export")
 
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,24 +53,48 @@ def train_target(options: TargetTrainingOptions, stage: str = "all") -> Mapping[
         result["episodes_made"] = _make_data(options)
     if stage in ("tokenizer", "all") and not (options.work / TOKENIZER_FILE).is_file():
         result["vocabulary"] = _learn_vocabulary(options)
+    if stage == "all" and not _has_practised(options):
+        early = train(replace(options, stop_at=options.practice_step), *_learnt_before(options))
+        if early.optimiser.step_count < options.practice_step:
+            return _interrupted(early)
+    if stage in ("practice", "all"):
+        result["episodes_practised"] = _practise(options)
     if stage in ("train", "all"):
-        trainer = train(options, NanoConfig.load(options.work), NanoTokenizer.load(options.work))
+        trainer = train(options, *_learnt_before(options))
         result |= {"steps": trainer.optimiser.step_count, "finished": trainer.finished}
         if trainer.latest is not None:
             result |= asdict(trainer.latest)
         if not trainer.finished:
-            print(f"stopped at step {trainer.optimiser.step_count}; run the same command again to go on")
-            return result
+            return {**result, **_interrupted(trainer)}
     if stage in ("export", "all"):
-        _export(options)
+        _export(options, options.out)
         result["weights"] = str(options.out)
     return result
 
 
+def _interrupted(trainer: TargetTrainer) -> dict[str, object]:
+    print(f"stopped at step {trainer.optimiser.step_count}; run the same command again to go on")
+    return {"steps": trainer.optimiser.step_count, "finished": False}
+
+
 def _make_data(options: TargetTrainingOptions) -> int:
     spec = observation_spec(NanoConfig(0))
-    made = make_samples(options.held_out, options.held_out_episodes, Split.VAL, spec, options.jobs)
-    return made + make_samples(options.samples, options.episodes, Split.TRAIN, spec, options.jobs)
+    held_out = Drives(options.held_out, range(options.held_out_episodes), Split.VAL, spec)
+    taught = Drives(options.samples, range(options.episodes), Split.TRAIN, spec)
+    return make_samples(held_out, options.jobs) + make_samples(taught, options.jobs)
+
+
+def _has_practised(options: TargetTrainingOptions) -> bool:
+    return len(list_shards(options.practice)) >= len(TRAINED_FAMILIES) * options.practice_episodes
+
+
+def _practise(options: TargetTrainingOptions) -> int:
+    """Let the half-trained nano drive, in scenes that the teacher has not shown."""
+    student = options.work / "student"
+    _export(options, student)
+    seeds = range(options.episodes, options.episodes + options.practice_episodes)
+    drives = Drives(options.practice, seeds, Split.TRAIN, observation_spec(NanoConfig(0)), student)
+    return make_samples(drives, options.jobs)
 
 
 def _learn_vocabulary(options: TargetTrainingOptions) -> int:
@@ -79,8 +104,17 @@ def _learn_vocabulary(options: TargetTrainingOptions) -> int:
     return tokenizer.size
 
 
-def _export(options: TargetTrainingOptions) -> None:
-    config, tokenizer = NanoConfig.load(options.work), NanoTokenizer.load(options.work)
+def _learnt_before(options: TargetTrainingOptions) -> tuple[NanoConfig, NanoTokenizer]:
+    return NanoConfig.load(options.work), NanoTokenizer.load(options.work)
+
+
+def _export(options: TargetTrainingOptions, directory: Path) -> None:
+    config, tokenizer = _learnt_before(options)
     trainer = TargetTrainer(options, config, tokenizer)
-    facts = {"training steps": trainer.optimiser.step_count, "episodes": 8 * options.episodes, "seed": options.seed}
-    export(options.out, trainer.optimiser.average, config, tokenizer, facts)
+    facts = {
+        "training steps": trainer.optimiser.step_count,
+        "episodes driven by the reference driver": len(TRAINED_FAMILIES) * options.episodes,
+        "episodes driven by nano itself": len(list_shards(options.practice)),
+        "seed": options.seed,
+    }
+    export(directory, trainer.optimiser.average, config, tokenizer, facts)

@@ -1,30 +1,43 @@
 """Makes the training samples: episodes of all trained families, in parallel, each written once."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
 from flatrope_planner.planning.observation import ObservationSpec
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Family, Split
-from flatrope_planner.training.collection import collect
+from flatrope_planner.training.collection import Student, collect
 from flatrope_planner.training.samples import shard_path, write_shard
+from flatrope_planner.vla.loading import NANO, load_planner
+
+
+@dataclass(frozen=True)
+class Drives:
+    """Which episodes to drive, and where their samples go."""
+
+    directory: Path
+    seeds: Sequence[int]
+    split: Split
+    spec: ObservationSpec
+    # Weights of the student that drives, None for the reference driver.
+    student: Path | None = None
 
 
 @dataclass(frozen=True)
 class _Episode:
-    directory: Path
     family: Family
     seed: int
-    split: Split
-    spec: ObservationSpec
+    drives: Drives
 
 
-def make_samples(directory: Path, episodes: int, split: Split, spec: ObservationSpec, jobs: int) -> int:
-    """Drive the first `episodes` seeds of each trained family that are not there yet; returns how many were missing."""
-    wanted = [_Episode(directory, family, seed, split, spec) for seed in range(episodes) for family in TRAINED_FAMILIES]
-    missing = [task for task in wanted if not shard_path(directory, task.family.value, task.seed).exists()]
+def make_samples(drives: Drives, jobs: int) -> int:
+    """Drive these seeds of each trained family that are not there yet; returns how many were missing."""
+    wanted = [_Episode(family, seed, drives) for seed in drives.seeds for family in TRAINED_FAMILIES]
+    missing = [task for task in wanted if not shard_path(drives.directory, task.family.value, task.seed).exists()]
     if not missing:
         return 0
     # A fresh interpreter: forking one in which PyTorch runs threads may hang.
@@ -39,6 +52,18 @@ def _be_nice() -> None:
 
 
 def _make(task: _Episode) -> None:
-    samples = list(collect(task.family, task.seed, task.spec, task.split))
+    drives = task.drives
+    student = None if drives.student is None else _student(drives.student)
+    samples = list(collect(task.family, task.seed, drives.spec, drives.split, student))
     if samples:
-        write_shard(shard_path(task.directory, task.family.value, task.seed), samples)
+        write_shard(shard_path(drives.directory, task.family.value, task.seed), samples)
+
+
+@cache
+def _student(weights: Path) -> Student:
+    """A trained nano at the wheel, loaded once in each process."""
+    import torch
+
+    torch.set_num_threads(1)
+    planner = load_planner(NANO, weights)
+    return lambda observation: planner.plan(observation).trajectory

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from flatrope_planner.training.stream import PRACTISED, SHOWN
+
 
 @dataclass(frozen=True)
 class TargetTrainingOptions:
@@ -24,6 +26,11 @@ class TargetTrainingOptions:
     # Episodes of each trained family.
     episodes: int = 250
     held_out_episodes: int = 3
+    # Episodes of each trained family that nano drives itself when it has trained for `practice_step` steps.
+    practice_episodes: int = 40
+    practice_step: int = 3500
+    # Step after which to stop for now.
+    stop_at: int | None = None
     # Processes that make samples, threads that train.
     jobs: int = 2
     checkpoint_every_s: float = 240.0
@@ -32,7 +39,12 @@ class TargetTrainingOptions:
     @property
     def samples(self) -> Path:
         """Folder of training shards."""
-        return self.work / "samples"
+        return self.work / SHOWN
+
+    @property
+    def practice(self) -> Path:
+        """Folder of shards in which nano drove."""
+        return self.work / PRACTISED
 
     @property
     def held_out(self) -> Path:

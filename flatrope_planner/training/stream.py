@@ -1,5 +1,7 @@
 """Samples in training order: shuffled anew each epoch, the same for the same seed, resumable at any batch.
 
+What the student met when it drove itself is worth more than what it was shown: such shards come several times an epoch.
+
 A batch is made of clips, consecutive moments of one episode: they share pictures, so the vision tower, which costs
 most, sees each of these once.
 """
@@ -17,6 +19,8 @@ from flatrope_planner.training.samples import TrainingSample, list_shards, read_
 CLIP_SAMPLES = 4
 # Shards whose clips are mixed with each other; bounds the memory.
 WINDOW_SHARDS = 96
+PRACTICE_REPEATS = 3
+SHOWN, PRACTISED = "samples", "practice"
 
 
 @dataclass(frozen=True)
@@ -39,25 +43,33 @@ class StreamItem:
 
 
 class SampleStream:
-    """Endless batches from a folder of shards."""
+    """Endless batches from two folders of shards below one: what was shown, and what was practised."""
 
-    def __init__(self, directory: Path, clips_per_batch: int, seed: int) -> None:
+    def __init__(self, root: Path, clips_per_batch: int, seed: int) -> None:
         """Nothing is read yet."""
-        self._directory = directory
+        self._root = root
         self._clips_per_batch = clips_per_batch
         self._seed = seed
 
     def start(self, epoch: int = 0) -> StreamPosition:
-        """The beginning of an epoch over what the folder holds now.
+        """The beginning of an epoch over what the folders hold now.
 
         Raises:
-            InputError: when it holds nothing.
+            InputError: when nothing was shown.
         """
-        shards = tuple(path.name for path in list_shards(self._directory))
-        if not shards:
-            msg = f"{self._directory}: no training samples; make some with `flatrope train target --stage data`"
+        shown = self._names(SHOWN)
+        if not shown:
+            msg = f"{self._root / SHOWN}: no training samples; make some with `flatrope train target --stage data`"
             raise InputError(msg)
-        return StreamPosition(epoch, 0, shards)
+        return StreamPosition(epoch, 0, (*shown, *PRACTICE_REPEATS * self._names(PRACTISED)))
+
+    def with_practice(self, position: StreamPosition) -> StreamPosition:
+        """The position itself, or a new epoch when there has been practice since its own began."""
+        begun_with = set(position.shards)
+        return position if begun_with.issuperset(self._names(PRACTISED)) else self.start(position.epoch + 1)
+
+    def _names(self, folder: str) -> list[str]:
+        return [f"{folder}/{path.name}" for path in list_shards(self._root / folder)]
 
     def batches(self, position: StreamPosition) -> Iterator[StreamItem]:
         """All batches behind a position, epoch after epoch."""
@@ -72,7 +84,7 @@ class SampleStream:
         order = [shards[i] for i in rng.permutation(len(shards))]
         waiting: list[list[TrainingSample]] = []
         for start in range(0, len(order), WINDOW_SHARDS):
-            window = [read_shard(self._directory / name) for name in order[start : start + WINDOW_SHARDS]]
+            window = [read_shard(self._root / name) for name in order[start : start + WINDOW_SHARDS]]
             clips = [clip for samples in window for clip in _clips(samples, int(rng.integers(CLIP_SAMPLES)))]
             waiting += [clips[i] for i in rng.permutation(len(clips))]
             while len(waiting) >= self._clips_per_batch:

@@ -57,7 +57,7 @@ class TargetTrainer:
         )
         self.optimiser = Optimiser(self.model, self._teacher, schedule)
         self._collator = Collator(config, tokenizer)
-        self._stream = SampleStream(options.samples, options.clips_per_batch, options.seed)
+        self._stream = SampleStream(options.work, options.clips_per_batch, options.seed)
         self._flow_random = torch.Generator().manual_seed(options.seed)
         self._position = self._stream.start()
         self._half = bfloat16_is_fast()
@@ -69,10 +69,11 @@ class TargetTrainer:
         held_out = held_out_samples(self._options)
         progress = _Progress(self.optimiser.step_count, self._options.steps)
         saved_s = time.monotonic()
+        last = self._options.stop_at or self._options.steps
         items = self._stream.batches(self._position)
         with Prefetcher(items, self._prepare) as batches:
             for prepared in batches:
-                if self.optimiser.step_count >= self._options.steps or wants_stop():
+                if self.optimiser.step_count >= last or wants_stop():
                     break
                 progress.add(self._step(prepared), len(prepared.batch.ids), self.optimiser.step_count)
                 if self._is_time_to_score():
@@ -113,6 +114,7 @@ class TargetTrainer:
         self._flow_random.set_state(state["flow_random"])
         position: dict[str, Any] = state["position"]
         self._position = StreamPosition(position["epoch"], position["batches"], tuple(position["shards"]))
+        self._position = self._stream.with_practice(self._position)
 
     def _prepare(self, item: StreamItem) -> _Prepared:
         rng = np.random.default_rng([self._options.seed, item.after.epoch, item.after.batches, 1])
