@@ -5,13 +5,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from stand_ins import SPEC, StraightCore
+from tiny_nano import tiny_model, tiny_tokenizer
 
 from flatrope_planner.dimensions import FUTURE_POINTS, HISTORY_POSES
-from flatrope_planner.domain import EgoHistory, Observation, ObservationSpec, Trajectory
+from flatrope_planner.domain import EgoHistory, Observation, ObservationSpec, Trajectory, seconds_to_ns
+from flatrope_planner.planning.core import warm_up
 from flatrope_planner.planning.planner import ACTION_SEED, Planner
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.decoder import Decoder
 from flatrope_planner.speculation.target import StepResult
+from flatrope_planner.vla.nano import NanoTarget
 
 STOP = 9
 # What the toy writes after each token: 1, 2, 3, then the stop token.
@@ -111,3 +115,17 @@ def test_every_stage_is_timed() -> None:
 
 def test_it_wants_to_see_what_its_target_wants_to_see() -> None:
     assert planner(ToyTarget()).observation_spec == ToyTarget.observation_spec
+
+
+def test_warming_up_asks_for_one_plan_of_the_targets_own_kind() -> None:
+    core = StraightCore()
+    warm_up(core)
+    (seen,) = core.seen
+    assert {camera: len(frames) for camera, frames in seen.frames.items()} == dict.fromkeys(
+        SPEC.cameras, SPEC.frames_per_camera
+    )
+    stamps_ns = [frame.stamp_ns for frame in seen.frames[SPEC.cameras[0]]]
+    assert stamps_ns[-1] == seen.t0_ns
+    assert seen.t0_ns - stamps_ns[0] == seconds_to_ns(SPEC.frame_period_s) * (SPEC.frames_per_camera - 1)
+    nano = NanoTarget(tiny_model(), tiny_tokenizer())
+    warm_up(Planner(nano, Decoder(nano)))

@@ -73,6 +73,18 @@ def test_a_whole_episode_with_the_controller_in_the_loop() -> None:
     assert len(reasons[0].text) > 10
 
 
+def test_a_fault_in_the_drive_is_no_finished_drive(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        msg = "broken lens"
+        raise ValueError(msg)
+
+    monkeypatch.setattr("flatrope_planner.nodes.simulator_node.render", broken)
+    with ros(*SMALL, "-p", "start_timeout_s:=0.0"):
+        simulator = SimulatorNode()
+        with closing(simulator) as executor, pytest.raises(ValueError, match="broken lens"):
+            spin_until(executor, lambda: simulator.finished)
+
+
 def test_it_ends_while_it_waits_for_company() -> None:
     with ros(*SMALL):
         simulator = SimulatorNode()

@@ -33,7 +33,7 @@ from flatrope_planner.nodes.inputs import InputRecord, InputRecords, PlannerInpu
 from flatrope_planner.nodes.parameters import PlannerParameters, read_parameters
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
-from flatrope_planner.planning.core import PlanningCore
+from flatrope_planner.planning.core import PlanningCore, warm_up
 
 ODOMETRY = "odometry"
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
@@ -148,14 +148,16 @@ class PlannerNode(Node):
 
 
 def load_planner(parameters: PlannerParameters) -> PlanningCore:
-    """The planner that the parameters ask for.
+    """The planner that the parameters ask for, warmed up.
 
     Raises:
         SetupError: if its weights or a library are missing.
     """
     from flatrope_planner.vla.loading import load_planner as load
 
-    return load(parameters.target, Path(parameters.weights) if parameters.weights else None)
+    core = load(parameters.target, Path(parameters.weights) if parameters.weights else None)
+    warm_up(core)
+    return core
 
 
 def main() -> NoReturn:

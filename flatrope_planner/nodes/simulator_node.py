@@ -63,12 +63,15 @@ class SimulatorNode(Node):
         self._twist = self.create_subscription(
             Twist, f"/carla/{parameters.role}/twist", lambda twist: self._mailbox.put(drive_command(twist)), qos.NEWEST
         )
+        self._fault: Exception | None = None
         self._thread = Thread(target=self._run, name="driving", daemon=True)
         self._thread.start()
 
     @property
     def finished(self) -> bool:
-        """Whether all episodes have been driven."""
+        """Whether all episodes have been driven; what ended the drive before that is raised here."""
+        if self._fault is not None:
+            raise self._fault
         return not self._thread.is_alive()
 
     def close(self) -> None:
@@ -91,7 +94,11 @@ class SimulatorNode(Node):
     def _run(self) -> None:
         if self._settings.synchronous_mode_wait_for_vehicle_control_command:
             self._wait_for_company()
-        self._driving.run()
+        try:
+            self._driving.run()
+        except Exception as err:
+            # Lost in this thread, it would look like a finished drive.
+            self._fault = err
         if not self._mailbox.closed:
             self._outcome.wait_for_all_acked()
 

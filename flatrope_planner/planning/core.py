@@ -2,7 +2,14 @@
 
 from typing import Protocol
 
-from flatrope_planner.domain import Observation, ObservationSpec, Plan
+import numpy as np
+
+from flatrope_planner.dimensions import HISTORY_POSES
+from flatrope_planner.domain import CameraFrame, EgoHistory, Observation, ObservationSpec, Plan, seconds_to_ns
+
+# Far enough behind zero that every picture of an observation has a stamp.
+WARM_UP_T0_S = 100.0
+WARM_UP_PICTURE = (160, 448, 3)
 
 
 class PlanningCore(Protocol):
@@ -16,3 +23,17 @@ class PlanningCore(Protocol):
     def plan(self, observation: Observation) -> Plan:
         """The plan for one observation."""
         ...
+
+
+def warm_up(core: PlanningCore) -> None:
+    """Plan once for a car that stands in the dark: a first plan takes several times as long as those to come.
+
+    Raises:
+        FlatropeError: when the core cannot plan at all.
+    """
+    spec = core.observation_spec
+    dark = np.zeros(WARM_UP_PICTURE, np.uint8)
+    stamps_s = [WARM_UP_T0_S - back * spec.frame_period_s for back in reversed(range(spec.frames_per_camera))]
+    frames = tuple(CameraFrame(seconds_to_ns(stamp_s), dark) for stamp_s in stamps_s)
+    standing = EgoHistory(np.zeros((HISTORY_POSES, 3)), np.tile(np.eye(3), (HISTORY_POSES, 1, 1)))
+    core.plan(Observation(seconds_to_ns(WARM_UP_T0_S), dict.fromkeys(spec.cameras, frames), standing))
