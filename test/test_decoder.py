@@ -71,7 +71,7 @@ class ToyTarget:
         assert state.block is not None
         state.read += [state.block.tokens[row] for row in kept]
 
-    def act(self, state: ToyState, seed: int, samples: int) -> tuple[Trajectory, ...]:
+    def act(self, state: ToyState, seed: int | None, samples: int) -> tuple[Trajectory, ...]:
         raise NotImplementedError
 
     def text(self, tokens: Sequence[int]) -> str:

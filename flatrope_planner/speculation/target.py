@@ -77,8 +77,8 @@ class Target(Protocol[P, S]):
         """Keep these rows of the last block, in order; the others are forgotten."""
         ...
 
-    def act(self, state: S, seed: int, samples: int) -> tuple[Trajectory, ...]:
-        """Draw trajectories; the state ends with the stop token."""
+    def act(self, state: S, seed: int | None, samples: int) -> tuple[Trajectory, ...]:
+        """Draw trajectories; without a seed, from the middle of the noise. The state ends with the stop token."""
         ...
 
     def text(self, tokens: Sequence[int]) -> str:

@@ -20,7 +20,7 @@ class TargetTrainingOptions:
     # Samples are taken as clips of up to four consecutive moments.
     clips_per_batch: int = 8
     # Draws of noise and flow time for each sample; they share the target's pass.
-    flow_draws: int = 4
+    flow_draws: int = 3
     peak_rate: float = 2e-3
     seed: int = 0
     # Episodes of each trained family.
