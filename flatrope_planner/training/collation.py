@@ -20,6 +20,9 @@ from flatrope_planner.vla.tokenizer import NanoTokenizer
 
 # Sequences are padded to a multiple of this, so that few shapes occur.
 LENGTH_STEP = 8
+# Actions count no farther from their mean than this many standard deviations, about the sharpest bend of a road: the
+# few that steer back from far off the lane would outweigh all others.
+FARTHEST = 10.0
 
 
 class Collator:
@@ -40,6 +43,7 @@ class Collator:
         ids, labels, positions = _padded(prompts, answers, -(-max(lengths) // LENGTH_STEP) * LENGTH_STEP)
         pictures, sights, index = self._distinct_pictures(samples, rng)
         action = (np.stack([sample.action for sample in samples]) - self._mean) / self._std
+        action = np.clip(action, -FARTHEST, FARTHEST)
         return Batch(
             pictures=pictures,
             picture_index=index,

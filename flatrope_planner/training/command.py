@@ -53,12 +53,11 @@ def train_target(options: TargetTrainingOptions, stage: str = "all") -> Mapping[
         result["episodes_made"] = _make_data(options)
     if stage in ("tokenizer", "all") and not (options.work / TOKENIZER_FILE).is_file():
         result["vocabulary"] = _learn_vocabulary(options)
-    if stage == "all" and not _has_practised(options):
-        early = train(replace(options, stop_at=options.practice_step), *_learnt_before(options))
-        if early.optimiser.step_count < options.practice_step:
-            return _interrupted(early)
-    if stage in ("practice", "all"):
-        result["episodes_practised"] = _practise(options)
+    interrupted = _train_and_practise(options) if stage == "all" else None
+    if interrupted is not None:
+        return _interrupted(interrupted)
+    if stage == "practice":
+        result["episodes_practised"] = _practise(options, _rounds_practised(options))
     if stage in ("train", "all"):
         trainer = train(options, *_learnt_before(options))
         result |= {"steps": trainer.optimiser.step_count, "finished": trainer.finished}
@@ -70,6 +69,18 @@ def train_target(options: TargetTrainingOptions, stage: str = "all") -> Mapping[
         _export(options, options.out)
         result["weights"] = str(options.out)
     return result
+
+
+def _train_and_practise(options: TargetTrainingOptions) -> TargetTrainer | None:
+    """All rounds of practice and the training before each; the trainer if it was interrupted."""
+    for number, step in enumerate(options.practice_steps):
+        trainer = train(replace(options, stop_at=step), *_learnt_before(options))
+        if trainer.optimiser.step_count < step:
+            return trainer
+        # Beyond the step, practice is over.
+        if trainer.optimiser.step_count == step:
+            _practise(options, number)
+    return None
 
 
 def _interrupted(trainer: TargetTrainer) -> dict[str, object]:
@@ -84,15 +95,17 @@ def _make_data(options: TargetTrainingOptions) -> int:
     return make_samples(held_out, options.jobs) + make_samples(taught, options.jobs)
 
 
-def _has_practised(options: TargetTrainingOptions) -> bool:
-    return len(list_shards(options.practice)) >= len(TRAINED_FAMILIES) * options.practice_episodes
+def _rounds_practised(options: TargetTrainingOptions) -> int:
+    """Complete rounds of practice."""
+    return len(list_shards(options.practice)) // (len(TRAINED_FAMILIES) * options.practice_episodes)
 
 
-def _practise(options: TargetTrainingOptions) -> int:
-    """Let the half-trained nano drive, in scenes that the teacher has not shown."""
-    student = options.work / "student"
+def _practise(options: TargetTrainingOptions, number: int) -> int:
+    """Let the half-trained nano drive, in scenes of this round's own, which the teacher has not shown."""
+    student = options.work / f"student-{number}"
     _export(options, student)
-    seeds = range(options.episodes, options.episodes + options.practice_episodes)
+    first = options.episodes + number * options.practice_episodes
+    seeds = range(first, first + options.practice_episodes)
     drives = Drives(options.practice, seeds, Split.TRAIN, observation_spec(NanoConfig(0)), student)
     return make_samples(drives, options.jobs)
 

@@ -14,7 +14,7 @@ class TargetTrainingOptions:
     work: Path
     # Where the finished weights go.
     out: Path
-    steps: int = 3600
+    steps: int = 3300
     # The first of these, in which only the vision tower learns.
     seeing_steps: int = 800
     # Samples are taken as clips of up to four consecutive moments.
@@ -26,9 +26,9 @@ class TargetTrainingOptions:
     # Episodes of each trained family.
     episodes: int = 300
     held_out_episodes: int = 3
-    # Episodes of each trained family that nano drives itself when it has trained for `practice_step` steps.
-    practice_episodes: int = 30
-    practice_step: int = 2000
+    # Episodes of each trained family that nano drives itself when it has trained for each of these numbers of steps.
+    practice_episodes: int = 25
+    practice_steps: tuple[int, ...] = (1900, 2300)
     # Step after which to stop for now.
     stop_at: int | None = None
     # Processes that make samples, threads that train.
