@@ -87,6 +87,23 @@ def test_ticks_that_fall_due_while_one_is_in_flight_are_dropped_and_counted() ->
     assert [observation.t0_ns for observation in core.seen] == [seconds_to_ns(3.0), seconds_to_ns(4.2)]
 
 
+def test_a_leap_of_the_inputs_time_drops_nothing() -> None:
+    inputs, core = PlannerInputs(SPEC.cameras), StraightCore()
+    core.gate.clear()
+    feed(inputs, 0.0, 3.0)
+    with working(inputs, lambda: core) as (worker, _):
+        polled_until(worker, core.planning.is_set)
+        worker.poll()
+        feed(inputs, 20.0, 20.1)
+        worker.poll()
+        assert worker.dropped_ticks == 0
+        # Ticks that fall due after the leap count as ever.
+        feed(inputs, 20.15, 20.7)
+        worker.poll()
+        assert worker.dropped_ticks == 1
+        core.gate.set()
+
+
 def test_an_incomplete_observation_is_no_tick_and_is_tried_again() -> None:
     inputs, core = PlannerInputs(SPEC.cameras), StraightCore()
     feed(inputs, 0.0, 0.4)

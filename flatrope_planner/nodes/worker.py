@@ -14,6 +14,8 @@ from flatrope_planner.planning.pose import Pose
 
 # Longest wait for a plan in flight when the node ends; a model that is still being loaded is not waited for.
 JOIN_TIMEOUT_S = 1.5
+# Inputs that skip more periods than this have not been late: their time has leapt.
+LEAP_PERIODS = 5
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class PlanningWorker:
         self._last_t0_ns: int | None = None
         self._refused_t0_ns: int | None = None
         # Newest time when the tick in flight began, and ticks that have fallen due since.
-        self._begun_t0_ns = self._missed = 0
+        self._begun_t0_ns = self._newest_ns = self._missed = 0
         self.ticks = self.dropped_ticks = self.failed_ticks = 0
         self._load_failure = self._tick_failure = ""
 
@@ -80,7 +82,8 @@ class PlanningWorker:
             if self._busy:
                 self._count_missed(newest_ns)
             elif self._is_due(newest_ns):
-                self._busy, self._begun_t0_ns, self._missed = True, newest_ns, 0
+                self._busy, self._missed = True, 0
+                self._begun_t0_ns = self._newest_ns = newest_ns
                 self._wakes.notify_all()
 
     def reports(self) -> list[TaskReport]:
@@ -95,6 +98,10 @@ class PlanningWorker:
 
     def _count_missed(self, newest_ns: int) -> None:
         """Count the ticks that have fallen due since the one in flight began."""
+        if newest_ns - self._newest_ns > LEAP_PERIODS * self._period_ns:
+            # Between two drives the clock leaps; nothing was to be planned in between.
+            self._begun_t0_ns += newest_ns - self._newest_ns
+        self._newest_ns = newest_ns
         due = (newest_ns - self._begun_t0_ns) // self._period_ns
         if due > self._missed:
             self.dropped_ticks += due - self._missed

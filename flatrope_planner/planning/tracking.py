@@ -14,8 +14,8 @@ SPEED_PREVIEW_S = 0.3
 # Part of the distance ahead of or behind the plan that is made up for in each second, and its bound.
 CATCH_UP_PER_S = 0.5
 MAX_CATCH_UP_MPS = 0.6
-# A plan that stays below this speed for the coming second is a plan to stand still.
-STANDING_MPS = 0.3
+# A plan that stays below this speed for the coming second is a plan to stand still: a learnt one never says quite zero.
+STANDING_MPS = 0.6
 STANDING_SPAN_S = 1.0
 # Pure pursuit looks this far ahead in time, within these bounds.
 LOOKAHEAD_S = 0.8
