@@ -28,7 +28,7 @@ RECORDER = "recorder"
 SPOKEN = f"[{RECORDER}] "
 PROBLEM = f"{SPOKEN}problem: "
 # About a minute of driving, unless other scenes are asked for.
-SCENES = {"family": "pedestrian,curve,traffic_light,lead"}
+SCENES = {"family": "pedestrian,curve,traffic_light,lead", "seed": "0"}
 # For the last messages to be written after the simulator has ended.
 SETTLE_S = 1.0
 POLL_S = 0.1
