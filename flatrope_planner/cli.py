@@ -8,6 +8,7 @@ import json
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -102,10 +103,10 @@ def _add_worker_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _demo(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.bringup.description import DEMO_ARGUMENTS
-    from flatrope_planner.evaluation.demo import describe, run_demo
+    from flatrope_planner.evaluation.demo import SCENES, describe, run_demo
 
     if arguments.show_args:
-        return _shown_arguments(DEMO_ARGUMENTS)
+        return _shown_arguments([replace(each, default=SCENES.get(each.name, each.default)) for each in DEMO_ARGUMENTS])
     summary = run_demo(_chosen(arguments.arguments), arguments.out)
     print(describe(summary, arguments.out))
     return summary

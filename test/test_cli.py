@@ -30,7 +30,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
         (("fly",), "invalid choice: 'fly'"),
         (("bench", "driving", "--seeds", "many"), "--seeds: invalid int value: 'many'"),
         (("bench", "driving", "--families", "moon"), "no scene family 'moon'"),
-        (("bench", "driving", "--seeds", "0"), "got 0 tasks and 2 jobs"),
+        (("bench", "driving", "--seeds", "0"), "seeds is 0, expected at least 1"),
         (("report", "missing.mcap"), "missing.mcap cannot be read as a bag"),
         (("demo", "family=lead"), "'family=lead' is no argument of the form name:=value"),
     ],

@@ -61,6 +61,9 @@ def run_driving_benchmark(options: DrivingOptions) -> dict[str, Any]:
     Raises:
         InputError: if there is nothing to drive, or nobody to do it.
     """
+    if options.seeds < 1:
+        msg = f"seeds is {options.seeds}, expected at least 1"
+        raise InputError(msg)
     drivers, families = options.drivers, options.families
     tasks = [Task(driver, family, seed) for seed in range(options.seeds) for driver in drivers for family in families]
     started_s = time.monotonic()
