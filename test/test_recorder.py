@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,15 @@ GREY: Image = np.full((40, 60, 3), 90, dtype=np.uint8)
 
 
 def publish_until_recorded(recorder: RecorderNode, source: Node) -> None:
-    """Publish odometry and pictures until the recorder has taken in three pictures."""
+    """Publish odometry and pictures until three pictures are recorded, then wait for the outcome sent before."""
+    written: set[str] = set()
+    write = recorder._bag.write
+
+    def note(topic: str, *others: Any) -> None:
+        written.add(topic)
+        write(topic, *others)
+
+    recorder._bag.write = note  # type: ignore[method-assign]
     odometry = source.create_publisher(type(odometry_message(moving(0), "map", "ego")), "/odometry", 10)
     image = source.create_publisher(type(to_bgra8(GREY, 0, "cam")), "/front/image", qos.BRIDGE_OUTPUT)
     executor = SingleThreadedExecutor()
@@ -33,10 +42,11 @@ def publish_until_recorded(recorder: RecorderNode, source: Node) -> None:
     executor.add_node(source)
     until_s = time.monotonic() + PATIENCE_S
     stamp_ns = 0
-    while recorder.pictures < 3 and time.monotonic() < until_s:
-        stamp_ns += 50_000_000
-        odometry.publish(odometry_message(moving(stamp_ns), "map", "ego"))
-        image.publish(to_bgra8(GREY, stamp_ns, "cam"))
+    while (recorder.pictures < 3 or "/simulator/outcome" not in written) and time.monotonic() < until_s:
+        if recorder.pictures < 3:
+            stamp_ns += 50_000_000
+            odometry.publish(odometry_message(moving(stamp_ns), "map", "ego"))
+            image.publish(to_bgra8(GREY, stamp_ns, "cam"))
         executor.spin_once(timeout_sec=0.02)
     executor.shutdown()
 
