@@ -34,7 +34,7 @@ def publish_until_recorded(recorder: RecorderNode, source: Node) -> None:
         written.add(topic)
         write(topic, *others)
 
-    recorder._bag.write = note  # type: ignore[method-assign]
+    recorder._bag.write = note  # type: ignore[method-assign, assignment]
     odometry = source.create_publisher(type(odometry_message(moving(0), "map", "ego")), "/odometry", 10)
     image = source.create_publisher(type(to_bgra8(GREY, 0, "cam")), "/front/image", qos.BRIDGE_OUTPUT)
     executor = SingleThreadedExecutor()
