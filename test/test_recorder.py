@@ -76,7 +76,7 @@ def test_what_is_published_is_recorded(tmp_path: Path, monkeypatch: pytest.Monke
     assert [text for _, text in recording.outcomes] == ["success"]
     assert recording.odometry[-1].position_m[0] == pytest.approx(recording.odometry[-1].stamp_ns * 1e-9)
     stamps_ns = [picture.stamp_ns for picture in recording.pictures["front"]]
-    assert len(stamps_ns) == 3
+    assert len(stamps_ns) >= 3
     assert min(np.diff(stamps_ns)) >= 100_000_000
 
 
