@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from torch import Tensor
 
 from flatrope_planner.domain import Observation, Trajectory
-from flatrope_planner.speculation.candidates import Block, Candidates
+from flatrope_planner.speculation.candidates import Block
 
 
 class Prompt(Protocol):
@@ -61,11 +61,11 @@ class Target(Protocol[P, S]):
         """Encode pictures and lay out the prompt."""
         ...
 
-    def prefill(self, prompt: P, candidates: Candidates) -> tuple[S, StepResult]:
-        """Read the prompt and candidates for what follows it.
+    def prefill(self, prompt: P) -> tuple[S, Tensor]:
+        """Read the prompt but for its last token, which is the anchor of the first block.
 
-        All of the prompt but its last token is committed; that token is the anchor of the first block, so the result
-        has its row first. `tapped` covers the whole prompt.
+        Returns:
+            The state, these tokens committed, and their tapped states (taps, n, hidden).
         """
         ...
 
