@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
-from flatrope_planner.domain import Observation, Trajectory
 from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.decoder import Decoder
@@ -45,9 +44,6 @@ class ToyTarget:
         self.widths: set[int] = set()
         self._text = text
 
-    def prepare(self, observation: Observation) -> ToyPrompt:
-        raise NotImplementedError
-
     def prefill(self, prompt: ToyPrompt) -> tuple[ToyState, torch.Tensor]:
         return ToyState(list(prompt.token_ids[:-1])), torch.zeros(1, len(prompt.token_ids) - 1, 2)
 
@@ -67,9 +63,6 @@ class ToyTarget:
     def commit(self, state: ToyState, kept: Sequence[int]) -> None:
         assert state.block is not None
         state.read += [state.block.tokens[row] for row in kept]
-
-    def act(self, state: ToyState, seed: int, samples: int) -> tuple[Trajectory, ...]:
-        raise NotImplementedError
 
     def text(self, tokens: Sequence[int]) -> str:
         return " ".join(str(t) for t in tokens if t not in self.ending)

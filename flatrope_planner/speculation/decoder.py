@@ -35,7 +35,7 @@ class DecodedRationale(Generic[S]):
     # What was written, end marks included.
     token_ids: tuple[int, ...]
     speculation: SpeculationStats
-    # Committed up to and including the stop token: ready for `Target.act`.
+    # Committed up to and including the stop token.
     state: S
     # "prefill", "reasoning", and of the latter "draft" and "verify".
     stage_ms: dict[str, float]

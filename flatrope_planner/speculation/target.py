@@ -10,7 +10,6 @@ from typing import Protocol, TypeVar
 
 from torch import Tensor
 
-from flatrope_planner.domain import Observation, Trajectory
 from flatrope_planner.speculation.candidates import Block
 
 
@@ -42,12 +41,12 @@ class StepResult:
     tapped: Tensor
 
 
-P = TypeVar("P", bound=Prompt)
+P_contra = TypeVar("P_contra", bound=Prompt, contravariant=True)
 S = TypeVar("S", bound=DecodingState)
 
 
-class Target(Protocol[P, S]):
-    """A model whose greedy output is the truth."""
+class Target(Protocol[P_contra, S]):
+    """A model whose greedy output is the truth. One that plans also sees and acts: `planning.planner.SeesAndActs`."""
 
     # The token that ends a rationale, and what is appended when the budget ends it: the end marks, stop token last.
     stop_token: int
@@ -57,11 +56,7 @@ class Target(Protocol[P, S]):
     # Most tokens that a rationale may have, end marks not counted.
     token_budget: int
 
-    def prepare(self, observation: Observation) -> P:
-        """Encode pictures and lay out the prompt."""
-        ...
-
-    def prefill(self, prompt: P) -> tuple[S, Tensor]:
+    def prefill(self, prompt: P_contra) -> tuple[S, Tensor]:
         """Read the prompt but for its last token, which is the anchor of the first block.
 
         Returns:
@@ -75,10 +70,6 @@ class Target(Protocol[P, S]):
 
     def commit(self, state: S, kept: Sequence[int]) -> None:
         """Keep these rows of the last block, in order; the others are forgotten."""
-        ...
-
-    def act(self, state: S, seed: int, samples: int) -> tuple[Trajectory, ...]:
-        """Draw trajectories; the state ends with the stop token."""
         ...
 
     def text(self, tokens: Sequence[int]) -> str:
