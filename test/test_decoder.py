@@ -19,6 +19,11 @@ TEXT = (10, 11, 12, 13, 14, COT_END, STOP)
 @dataclass(frozen=True)
 class ToyPrompt:
     token_ids: Sequence[int] = PROMPT
+    pinned: Sequence[int] = ()
+    rope_delta: int = 0
+
+    def rotary_positions(self) -> torch.Tensor:
+        return torch.arange(len(self.token_ids)).expand(3, -1)
 
 
 @dataclass

@@ -26,6 +26,11 @@ VOCABULARY = 10
 @dataclass(frozen=True)
 class ToyPrompt:
     token_ids: tuple[int, ...]
+    pinned: Sequence[int] = ()
+    rope_delta: int = 0
+
+    def rotary_positions(self) -> torch.Tensor:
+        return torch.arange(len(self.token_ids)).expand(3, -1)
 
 
 @dataclass

@@ -23,6 +23,14 @@ class ModelPrompt:
     # int64 (axes, tokens): rotary positions, None for the sequence index; three axes for M-RoPE.
     positions: Tensor | None = None
 
+    # Indices of tokens that a draft always sees.
+    pinned: tuple[int, ...] = ()
+
+    def rotary_positions(self) -> Tensor:
+        """int64 (3, tokens)."""
+        positions = torch.arange(len(self.token_ids))[None] if self.positions is None else self.positions
+        return positions.expand(3, -1)
+
     @property
     def rope_delta(self) -> int:
         """What is added to the sequence index of a token behind the prompt to get its position."""

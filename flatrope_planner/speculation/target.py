@@ -21,6 +21,20 @@ class Prompt(Protocol):
         """Tokens of the prompt, images as their placeholder tokens."""
         ...
 
+    @property
+    def pinned(self) -> Sequence[int]:
+        """Indices of tokens that a draft always sees, however short its window: the ego history."""
+        ...
+
+    @property
+    def rope_delta(self) -> int:
+        """Rotary position of a token behind the prompt minus its sequence index."""
+        ...
+
+    def rotary_positions(self) -> Tensor:
+        """int64 (3, tokens): the target's rotary positions; three equal rows where it has but one."""
+        ...
+
 
 class DecodingState(Protocol):
     """What the target has read of one request."""

@@ -53,6 +53,20 @@ class NanoPrompt:
         ids: list[int] = self.tokens.ids.tolist()
         return ids
 
+    @property
+    def pinned(self) -> Sequence[int]:
+        """The ego history."""
+        return self.tokens.history
+
+    @property
+    def rope_delta(self) -> int:
+        """See `speculation.target.Prompt`."""
+        return self.tokens.rope_delta
+
+    def rotary_positions(self) -> Tensor:
+        """int64 (3, tokens)."""
+        return torch.from_numpy(self.tokens.positions)
+
 
 @dataclass(frozen=True)
 class NanoState:
