@@ -156,6 +156,8 @@ def test_trajectories_are_drawn_by_seed(target: NanoTarget) -> None:
     assert np.abs(one.position_m - other.position_m).max() > 1e-3
     assert np.abs(one.position_m - different.position_m).max() > 1e-3
     assert (one.speed_mps >= 0.0).all()
+    middle, same = target.act(state, seed=None, samples=2)
+    np.testing.assert_array_equal(middle.position_m, same.position_m)
 
 
 def test_tapped_states_are_those_of_the_layers_asked_for() -> None:

@@ -11,7 +11,7 @@ from tiny_nano import tiny_model, tiny_tokenizer
 from flatrope_planner.dimensions import FUTURE_POINTS, HISTORY_POSES
 from flatrope_planner.domain import EgoHistory, Observation, ObservationSpec, Trajectory, seconds_to_ns
 from flatrope_planner.planning.core import warm_up
-from flatrope_planner.planning.planner import ACTION_SEED, Planner
+from flatrope_planner.planning.planner import Planner
 from flatrope_planner.speculation.candidates import Block
 from flatrope_planner.speculation.decoder import Decoder
 from flatrope_planner.speculation.target import StepResult
@@ -53,7 +53,7 @@ class ToyTarget:
     observation_spec = ObservationSpec(("wide",), 1, 0.5)
 
     def __init__(self) -> None:
-        self.seeds: list[int] = []
+        self.seeds: list[int | None] = []
 
     def prepare(self, observation: Observation) -> ToyPrompt:
         return ToyPrompt((7, 0))
@@ -71,7 +71,7 @@ class ToyTarget:
     def commit(self, state: ToyState, kept: Sequence[int]) -> None:
         state.read += [state.block[row] for row in kept]
 
-    def act(self, state: ToyState, seed: int, samples: int) -> tuple[Trajectory, ...]:
+    def act(self, state: ToyState, seed: int | None, samples: int) -> tuple[Trajectory, ...]:
         self.seeds.append(seed)
         speed = np.full(FUTURE_POINTS, float(state.length))
         still = np.zeros(FUTURE_POINTS)
@@ -102,7 +102,7 @@ def test_a_plan_is_rationale_then_trajectory() -> None:
     assert [token.margin for token in plan.rationale.tokens] == [2.5] * 4
     # Two tokens of the prompt and four written ones had been read when the trajectory was drawn.
     assert plan.trajectory.speed_mps[0] == 6.0
-    assert target.seeds == [ACTION_SEED]
+    assert target.seeds == [None]
 
 
 def test_plain_decoding_is_one_token_a_round() -> None:

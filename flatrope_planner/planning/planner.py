@@ -15,8 +15,6 @@ S = TypeVar("S", bound="DecodingState")
 P_co = TypeVar("P_co", bound="Prompt", covariant=True)
 S_contra = TypeVar("S_contra", bound="DecodingState", contravariant=True)
 
-# The trajectory is drawn from a distribution; always the same draw, so that equal observations give equal plans.
-ACTION_SEED = 0
 MILLISECONDS_PER_SECOND = 1e3
 
 
@@ -32,8 +30,8 @@ class SeesAndActs(Protocol[P_co, S_contra]):
         """Encode pictures and lay out the prompt."""
         ...
 
-    def act(self, state: S_contra, seed: int, samples: int) -> tuple[Trajectory, ...]:
-        """Draw trajectories behind a finished rationale."""
+    def act(self, state: S_contra, seed: int | None, samples: int) -> tuple[Trajectory, ...]:
+        """Draw trajectories behind a finished rationale; without a seed, the one from the middle of the noise."""
         ...
 
 
@@ -60,7 +58,8 @@ class Planner(Generic[P, S]):
         seen_s = time.perf_counter()
         decoded = self._decoder.decode(prompt)
         written_s = time.perf_counter()
-        (trajectory,) = self._target.act(decoded.state, ACTION_SEED, 1)
+        # Not a draw: what is left to chance when the rationale stands is noise, and would pull to one side for ever.
+        (trajectory,) = self._target.act(decoded.state, None, 1)
         ended_s = time.perf_counter()
         stages_s = {"vision": seen_s - started_s, "action": ended_s - written_s, "total": ended_s - started_s}
         stage_ms = {stage: duration_s * MILLISECONDS_PER_SECOND for stage, duration_s in stages_s.items()}

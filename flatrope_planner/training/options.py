@@ -14,21 +14,21 @@ class TargetTrainingOptions:
     work: Path
     # Where the finished weights go.
     out: Path
-    steps: int = 5000
+    steps: int = 3600
     # The first of these, in which only the vision tower learns.
     seeing_steps: int = 800
     # Samples are taken as clips of up to four consecutive moments.
     clips_per_batch: int = 8
     # Draws of noise and flow time for each sample; they share the target's pass.
-    flow_draws: int = 4
+    flow_draws: int = 3
     peak_rate: float = 2e-3
     seed: int = 0
     # Episodes of each trained family.
-    episodes: int = 250
+    episodes: int = 300
     held_out_episodes: int = 3
     # Episodes of each trained family that nano drives itself when it has trained for `practice_step` steps.
-    practice_episodes: int = 40
-    practice_step: int = 3500
+    practice_episodes: int = 30
+    practice_step: int = 2000
     # Step after which to stop for now.
     stop_at: int | None = None
     # Processes that make samples, threads that train.

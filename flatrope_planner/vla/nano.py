@@ -191,13 +191,15 @@ class NanoTarget:
         state.cache.keep(kept)
 
     @torch.inference_mode()
-    def act(self, state: NanoState, seed: int, samples: int = 1) -> tuple[Trajectory, ...]:
-        """Draw trajectories; the same seed draws the same ones."""
+    def act(self, state: NanoState, seed: int | None, samples: int = 1) -> tuple[Trajectory, ...]:
+        """Draw trajectories; the same seed draws the same ones, and none starts each from the middle of the noise."""
         keys, values = state.cache.committed()
         memory = KeyValues(keys, values).expanded(samples)
         offset = torch.full((samples,), state.length)
         delta = torch.full((samples,), state.rope_delta)
-        noise = torch.randn(samples, FUTURE_POINTS, 2, generator=torch.Generator().manual_seed(seed))
+        noise = torch.zeros(samples, FUTURE_POINTS, 2)
+        if seed is not None:
+            noise.normal_(generator=torch.Generator().manual_seed(seed))
         velocity = partial(self._model.expert, memory=memory, offset=offset, rope_delta=delta)
         scaled = integrate(velocity, noise, self._config.flow_steps).double()
         mean, std = (torch.tensor(pair).double() for pair in (self._config.action_mean, self._config.action_std))
