@@ -28,7 +28,7 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
-    arguments = _parser(training=argv[:1] == ["train"]).parse_args(argv)
+    arguments = _parser(training=argv[:1] in (["train"], ["capture"])).parse_args(argv)
     # Asked to end either way, a command ends what it has started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser(*, training: bool) -> argparse.ArgumentParser:
-    """The parser of all commands; those of `train` get their options only when `training`, as these need torch."""
+    """The parser of all commands; `train` and `capture` get their options only when `training`: these need torch."""
     parser = _Parser(prog="flatrope", description="Plan, drive, measure and train with flatrope_planner.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     demo = _command(commands, "demo", _demo, "drive the embedded simulator over ROS 2, record it, make a report")
@@ -62,11 +62,24 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
         metavar="WHAT", required=True
     )
     target = _command(train, "target", _train_target, "make nano from nothing; an interrupted run goes on")
+    draft = _command(train, "draft", _train_draft, "train a draft on a target's traces; an interrupted run goes on")
+    capture = _command(commands, "capture", _capture, "write down what nano writes and what goes on in it")
     if training:
-        from flatrope_planner.training.command import add_target_arguments
-
-        add_target_arguments(target)
+        _add_training_arguments(target, draft, capture)
     return parser
+
+
+def _add_training_arguments(
+    target: argparse.ArgumentParser, draft: argparse.ArgumentParser, capture: argparse.ArgumentParser
+) -> None:
+    """Options whose defaults stand in modules that load PyTorch."""
+    from flatrope_planner.training.capture_command import add_capture_arguments
+    from flatrope_planner.training.command import add_target_arguments
+    from flatrope_planner.training.draft_command import add_draft_arguments
+
+    add_target_arguments(target)
+    add_draft_arguments(draft)
+    add_capture_arguments(capture)
 
 
 def _command(commands: Any, name: str, run: Any, meaning: str) -> argparse.ArgumentParser:
@@ -164,6 +177,18 @@ def _train_target(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.training.command import options_of, train_target
 
     return train_target(options_of(arguments), arguments.stage)
+
+
+def _train_draft(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.training.draft_command import command_of, train_draft
+
+    return train_draft(command_of(arguments))
+
+
+def _capture(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.training.capture_command import CaptureOptions, capture_nano
+
+    return capture_nano(CaptureOptions(arguments.out, arguments.weights, arguments.episodes, arguments.jobs))
 
 
 def _shown_arguments(known: Sequence[Any]) -> Result:

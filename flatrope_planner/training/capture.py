@@ -6,7 +6,7 @@ from typing import TypeVar
 import torch
 
 from flatrope_planner.speculation.candidates import Block, Candidates
-from flatrope_planner.speculation.decoder import Decoder
+from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
 from flatrope_planner.speculation.target import DecodingState, Prompt, Target
 from flatrope_planner.training.traces import Trace
 
@@ -39,7 +39,9 @@ def capture(target: Target[P, S], prompts: Iterable[P]) -> Iterator[Trace]:
     """Write behind each prompt, greedily and without a draft."""
     decoder = Decoder(target)
     for prompt in prompts:
-        decoded = decoder.decode(prompt)
-        # End marks that the budget forced are not the target's own.
-        own = len(decoded.token_ids) if decoded.rationale.complete else target.token_budget
-        yield trace_of(target, prompt, decoded.token_ids[:own])
+        yield trace_of(target, prompt, own_tokens(decoder.decode(prompt), target.token_budget))
+
+
+def own_tokens(decoded: DecodedRationale[S], token_budget: int) -> tuple[int, ...]:
+    """What the target itself has written: not the end marks that a spent budget has forced."""
+    return decoded.token_ids if decoded.rationale.complete else decoded.token_ids[:token_budget]

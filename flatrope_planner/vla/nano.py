@@ -10,12 +10,13 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from flatrope_planner.dimensions import FUTURE_POINTS, HISTORY_PERIOD_S
 from flatrope_planner.domain import CameraFrame, Image, Observation, ObservationSpec, Trajectory
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.speculation.candidates import Block
+from flatrope_planner.speculation.fingerprint import fingerprint
 from flatrope_planner.speculation.slots import PATH_ATTENTION, CacheShape, Layout, SlotCache
 from flatrope_planner.speculation.target import StepResult
 from flatrope_planner.vla.cache import KeyValues
@@ -136,6 +137,28 @@ class NanoTarget:
     def observation_spec(self) -> ObservationSpec:
         """Cameras and frames that `prepare` wants."""
         return observation_spec(self._config)
+
+    @property
+    def config(self) -> NanoConfig:
+        """Sizes, cameras, scales."""
+        return self._config
+
+    @property
+    def fingerprint(self) -> str:
+        """Name of the target's weights, the action expert's left out: no draft knows them."""
+        return fingerprint(self._model.vlm)
+
+    @property
+    def embeddings(self) -> nn.Embedding:
+        """Token embeddings, for drafts."""
+        embeddings: nn.Embedding = self._model.vlm.get_input_embeddings()
+        return embeddings
+
+    @property
+    def head(self) -> nn.Module:
+        """Hidden states -> logits, for drafts."""
+        head: nn.Module = self._model.vlm.lm_head
+        return head
 
     @property
     def parameters(self) -> int:
