@@ -10,6 +10,7 @@ from flatrope_planner.simulation.world import Family
 from flatrope_planner.speculation.draft_checkpoint import load_draft
 from flatrope_planner.training import capture_command
 from flatrope_planner.training.export import export
+from flatrope_planner.training.traces import write_header
 from flatrope_planner.vla.nano import NanoTarget
 
 
@@ -29,7 +30,7 @@ def test_from_drives_to_a_draft(
     traces, out = tmp_path / "traces", tmp_path / "draft"
     options = capture_command.CaptureOptions(traces, weights, episodes=2, jobs=1)
     header = capture_command.header_of(NanoTarget.load(weights, (0, 2)))
-    capture_command.write_header(traces, header)
+    write_header(traces, header)
     for seed in range(2):
         capture_command._capture(capture_command._Drive(Family.CURVE, capture_command.FIRST_SEED + seed, options))
     assert capture_command.capture_nano(options) == {"drives": 2, "captured": 0, "out": str(traces)}
