@@ -12,8 +12,9 @@ LOG_PERIOD_S = 30.0
 TERMINAL_PERIOD_S = 0.2
 
 
-def with_progress(items: Iterable[T], total: int, what: str, stream: TextIO = sys.stderr) -> Iterator[T]:
-    """Hand the items on and keep a line on the stream up to date: count, share, time passed and left."""
+def with_progress(items: Iterable[T], total: int, what: str, stream: TextIO | None = None) -> Iterator[T]:
+    """Hand the items on and keep a line on the stream (stderr) up to date: count, share, time passed and left."""
+    stream = stream or sys.stderr
     started_s = shown_s = time.monotonic()
     period_s, end = (TERMINAL_PERIOD_S, "") if stream.isatty() else (LOG_PERIOD_S, "\n")
     for done, item in enumerate(items, start=1):
