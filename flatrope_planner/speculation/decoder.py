@@ -55,13 +55,16 @@ class _Verified:
 class Decoder(Generic[P, S]):
     """Joins a target and a drafter."""
 
-    def __init__(self, target: Target[P, S], drafter: Drafter | None = None, width: int = 1) -> None:
+    def __init__(
+        self, target: Target[P, S], drafter: Drafter | None = None, width: int = 1, *, fixed_shape: bool = True
+    ) -> None:
         """Without a drafter, nothing is proposed.
 
         Args:
             target: whose greedy text is written.
             drafter: who proposes.
             width: tokens of a block: the anchor and at most `width - 1` candidates.
+            fixed_shape: fill blocks up; without, a pass is as small as what is proposed, and exact only up to rounding.
 
         Raises:
             InputError: when there is no room for the anchor.
@@ -70,7 +73,7 @@ class Decoder(Generic[P, S]):
             msg = f"decoder: width {width}, expected at least 1"
             raise InputError(msg)
         self._target, self._width = target, width
-        self._rows = -(-width // ROW_STEP) * ROW_STEP
+        self._rows = -(-width // ROW_STEP) * ROW_STEP if fixed_shape else 1
         self._drafter: Drafter = drafter or NoDrafter()
 
     @torch.inference_mode()
@@ -135,7 +138,8 @@ class Decoder(Generic[P, S]):
         return self._drafter.propose(nodes, depth).pruned(nodes, depth, self._target.forbidden)
 
     def _block(self, anchor: int, candidates: Candidates) -> Block:
-        return Block.of(anchor, candidates).padded(self._rows)
+        block = Block.of(anchor, candidates)
+        return block.padded(max(self._rows, len(block.tokens)))
 
     def _verify(self, logits: Tensor, candidates: Candidates) -> _Verified:
         """Follow the target's choices through the candidates for as long as these hold them.
