@@ -104,6 +104,8 @@ def _add_benchmarks(commands: Any) -> None:
     nano = _command(commands, "nano", _bench_nano, "decisions and trajectories of nano on held-out scenes")
     nano.add_argument("--episodes", type=int, default=10, help="episodes of each family (default: %(default)s)")
     _add_worker_arguments(nano)
+    latency = _command(commands, "latency", _bench_latency, "speed of reasoning where a pass costs what it costs")
+    latency.add_argument("--prompts", type=int, default=6, help="texts to write (default: %(default)s)")
     transport = _command(commands, "transport", _bench_transport, "share of large pictures that reach the planner")
     transport.add_argument("--seconds", type=float, default=15.0, help="length of the test (default: %(default)s)")
 
@@ -161,6 +163,14 @@ def _bench_nano(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.nano_benchmark import run_nano_benchmark, table
 
     result = run_nano_benchmark(arguments.episodes, arguments.jobs, arguments.weights)
+    print(table(result))
+    return result
+
+
+def _bench_latency(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.latency_benchmark import LatencyOptions, run_latency_benchmark, table
+
+    result = run_latency_benchmark(LatencyOptions(prompts=arguments.prompts))
     print(table(result))
     return result
 

@@ -173,10 +173,11 @@ class Decoder(Generic[P, S]):
         writing.append([Choice(token, TARGET_SOURCE, 0.0) for token in missing])
 
     def _read(self, state: S, tokens: Sequence[int]) -> None:
-        """Commit tokens that are already decided, one pass each: their number must not change a pass's shape."""
-        for token in tokens:
-            self._target.step(state, self._block(token, Candidates()))
-            self._target.commit(state, [0])
+        """Commit tokens that are already decided."""
+        for start in range(0, len(tokens), self._rows):
+            part = tokens[start : start + self._rows]
+            self._target.step(state, self._block(part[0], Candidates.chain(part[1:], TARGET_SOURCE)))
+            self._target.commit(state, range(len(part)))
 
     def _rationale(self, writing: Writing, complete: bool) -> Rationale:
         tokens = tuple(
