@@ -18,10 +18,11 @@ from flatrope_planner.speculation.decoder import Decoder
 from flatrope_planner.speculation.draft_checkpoint import load_draft, save_draft
 from flatrope_planner.speculation.fingerprint import fingerprint
 from flatrope_planner.speculation.rotary import DraftRotary, RotaryScheme
+from flatrope_planner.training.block_batches import block_batch
+from flatrope_planner.training.block_learner import BlockLearner
 from flatrope_planner.training.capture import capture, trace_of
 from flatrope_planner.training.draft import DraftTrainer, DraftTrainingOptions
-from flatrope_planner.training.draft_batches import draft_batch
-from flatrope_planner.training.draft_objective import DraftLoss, draft_logits
+from flatrope_planner.training.draft_scoring import DraftLoss
 from flatrope_planner.training.objective import IGNORED
 from flatrope_planner.training.traces import Trace, TraceHeader, read_drive, read_header, write_drive, write_header
 from flatrope_planner.vla.nano import NanoTarget
@@ -85,23 +86,23 @@ def test_drafting_step_by_step_is_what_was_trained(scheme: RotaryScheme, traces:
     text = trace.tokens[trace.prompt :].tolist()
     drafter = BlockDrafter(draft, EMBEDDINGS, HEAD)
     whole = trace.tapped.float()
-    batch = draft_batch([trace], 4, np.random.default_rng(0))
+    batch = block_batch([trace], 4, np.random.default_rng(0))
     with torch.no_grad():
-        wanted = draft_logits(draft, EMBEDDINGS, HEAD, batch)[0]
+        wanted = BlockLearner(draft, EMBEDDINGS, HEAD).logits(batch)[0]
     drafter.begin(prompt, whole[:, : trace.prompt - 1])
     for place, token in enumerate(text[:-1]):
         anchors = (batch.block.index[0].view(-1, 4)[:, 0] == trace.prompt - 1 + place).nonzero().flatten()
         if len(anchors):
             guesses = drafter.guesses()
             got = guesses._logits + draft.predecessor_logits(batch.before[0, anchors[0]])
-            known = batch.labels[0, anchors[0]] != IGNORED
+            known = batch.truth.labels[0, anchors[0]] != IGNORED
             torch.testing.assert_close(got[known], wanted[anchors[0]][known], atol=1e-4, rtol=1e-4)
         drafter.observe([token], whole[:, trace.prompt - 1 + place : trace.prompt + place])
 
 
 def test_a_window_keeps_what_is_pinned(traces: list[Trace]) -> None:
     trace = traces[0]
-    batch = draft_batch([trace], 4, np.random.default_rng(0), context_tokens=5)
+    batch = block_batch([trace], 4, np.random.default_rng(0), context_tokens=5)
     seen = batch.mask[0, 0, 0] == 0.0
     context = seen[: len(trace.tokens) - 1].nonzero().flatten().tolist()
     assert context == [*trace.pinned.tolist(), *range(trace.prompt - 6, trace.prompt - 1)]
@@ -109,16 +110,16 @@ def test_a_window_keeps_what_is_pinned(traces: list[Trace]) -> None:
 
 
 def test_labels_are_what_follows_the_anchor(traces: list[Trace]) -> None:
-    batch = draft_batch(traces, 4, np.random.default_rng(1))
+    batch = block_batch(traces, 4, np.random.default_rng(1))
     for row, trace in enumerate(traces):
         tokens = [*trace.tokens.tolist(), *[IGNORED] * 4]
         first = batch.block.index[row].view(-1, 4)[:, 0].tolist()
         assert first[0] == trace.prompt - 1
-        for anchor, labels in zip(first, batch.labels[row].tolist(), strict=True):
+        for anchor, labels in zip(first, batch.truth.labels[row].tolist(), strict=True):
             assert labels == tokens[anchor + 1 : anchor + 4]
         # The target's likeliest token is the one it wrote.
-        known = batch.labels[row] != IGNORED
-        assert (batch.likeliest[row, ..., 0] == batch.labels[row])[known].all()
+        known = batch.truth.labels[row] != IGNORED
+        assert (batch.truth.likeliest[row, ..., 0] == batch.truth.labels[row])[known].all()
 
 
 @pytest.mark.parametrize("kind", list(DraftLoss))
@@ -128,16 +129,17 @@ def test_a_draft_learns_the_targets_texts_and_never_changes_them(
     for number in range(13):
         write_drive(tmp_path / f"{number:03d}.safetensors", traces)
     options = DraftTrainingOptions(tmp_path, tmp_path / "work", steps=60, batch=3, peak_rate=1e-2, loss=kind)
-    trainer = DraftTrainer(options, new_draft(), EMBEDDINGS, HEAD)
+    learner = BlockLearner(new_draft(), EMBEDDINGS, HEAD)
+    trainer = DraftTrainer(options, learner)
     before = trainer.score()
     trainer.run(lambda: False)
     assert trainer.score() > before + 0.5
-    drafter = BlockDrafter(trainer.draft, EMBEDDINGS, HEAD)
+    drafter = BlockDrafter(learner.network, EMBEDDINGS, HEAD)
     for seed in range(3):
         prompt = TARGET.prepare(noise_observation(seed))
         plain = Decoder(TARGET, None, 8).decode(prompt)
         for shape in Shape:
-            drafter = BlockDrafter(trainer.draft, EMBEDDINGS, HEAD, shape)
+            drafter = BlockDrafter(learner.network, EMBEDDINGS, HEAD, shape)
             assert Decoder(TARGET, drafter, 8).decode(prompt).token_ids == plain.token_ids
 
 
@@ -152,7 +154,7 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, trace
     def trained(work: Path, *stops: int) -> dict[str, torch.Tensor]:
         for stop in stops:
             options = DraftTrainingOptions(tmp_path, work, steps=6, batch=2)
-            trainer = DraftTrainer(options, new_draft(), EMBEDDINGS, HEAD)
+            trainer = DraftTrainer(options, BlockLearner(new_draft(), EMBEDDINGS, HEAD))
             trainer.run(partial(reached, count(), stop))
         assert trainer.finished
         return trainer.optimiser.average

@@ -1,22 +1,23 @@
-"""Trains a block draft on a target's traces; an interrupted run goes on where it stopped."""
+"""Trains a draft on a target's traces; an interrupted run goes on where it stopped."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
 
 from flatrope_planner.progress import clock
-from flatrope_planner.speculation.block_draft import BlockDraft
 from flatrope_planner.training.checkpoint import load_checkpoint, save_checkpoint
-from flatrope_planner.training.draft_batches import DraftBatch, draft_batch
-from flatrope_planner.training.draft_objective import DraftLoss, DraftScore, score_draft
+from flatrope_planner.training.draft_scoring import DraftLoss, DraftScore
 from flatrope_planner.training.optimisation import Optimiser, learning_rate
 from flatrope_planner.training.traces import Trace, list_drives, read_drive
+
+B = TypeVar("B")
 
 REPORT_PERIOD_S = 15.0
 # Of the drives, every so many-th is kept for scoring.
@@ -35,28 +36,39 @@ class DraftTrainingOptions:
     peak_rate: float = 2e-3
     loss: DraftLoss = DraftLoss.CE
     seed: int = 0
-    context_tokens: int | None = None
     checkpoint_every_s: float = 120.0
     score_every: int = 250
 
 
-class DraftTrainer:
+class DraftLearner(Protocol[B]):
+    """A draft that can be taught."""
+
+    network: nn.Module
+
+    def batch(self, traces: Sequence[Trace], rng: np.random.Generator) -> B:
+        """Texts as tensors."""
+        ...
+
+    def score(self, batch: B, kind: DraftLoss) -> DraftScore:
+        """How well the draft guesses."""
+        ...
+
+
+class DraftTrainer(Generic[B]):
     """One run, from wherever its folder says it stands."""
 
-    def __init__(
-        self, options: DraftTrainingOptions, draft: BlockDraft, embeddings: nn.Embedding, head: nn.Module
-    ) -> None:
-        """Train `draft` with the target's embeddings and head, which stay as they are."""
-        self._options, self.draft = options, draft
-        self._embeddings, self._head = embeddings.requires_grad_(False), head.requires_grad_(False)
+    def __init__(self, options: DraftTrainingOptions, learner: DraftLearner[B]) -> None:
+        """Train the learner's network; what it borrows from the target stays as it is."""
+        self._options, self._learner = options, learner
+        self.draft = learner.network
         schedule = partial(learning_rate, seeing_steps=0, steps=options.steps, peak=options.peak_rate)
-        self.optimiser = Optimiser(draft, nn.ModuleList(), schedule)
+        self.optimiser = Optimiser(self.draft, nn.ModuleList(), schedule)
         drives = list_drives(options.traces)
         self._held_out = [t for path in drives[::HELD_OUT_EVERY] for t in read_drive(path)]
         self._traces = [t for i, path in enumerate(drives) if i % HELD_OUT_EVERY for t in read_drive(path)]
         state = load_checkpoint(options.work)
         if state is not None:
-            draft.load_state_dict(state["draft"])
+            self.draft.load_state_dict(state["draft"])
             self.optimiser.restore(state["optimiser"])
 
     def run(self, wants_stop: Callable[[], bool]) -> None:
@@ -96,10 +108,8 @@ class DraftTrainer:
         rng = np.random.default_rng(0)
         lengths = []
         for start in range(0, len(self._held_out), self._options.batch):
-            batch = self._batch(self._held_out[start : start + self._options.batch], rng)
-            lengths.append(
-                float(score_draft(self.draft, self._embeddings, self._head, batch, DraftLoss.CE).expected_length)
-            )
+            batch = self._learner.batch(self._held_out[start : start + self._options.batch], rng)
+            lengths.append(float(self._learner.score(batch, DraftLoss.CE).expected_length))
         self.draft.load_state_dict(trained, strict=False)
         return float(np.mean(lengths))
 
@@ -107,17 +117,14 @@ class DraftTrainer:
         """Write the checkpoint."""
         save_checkpoint(self._options.work, {"draft": self.draft.state_dict(), "optimiser": self.optimiser.state()})
 
-    def _step(self, batch: DraftBatch) -> DraftScore:
-        found = score_draft(self.draft, self._embeddings, self._head, batch, self._options.loss)
+    def _step(self, batch: B) -> DraftScore:
+        found = self._learner.score(batch, self._options.loss)
         self.optimiser.step(found.loss)
         return found
 
-    def _batches(self) -> Iterator[DraftBatch]:
+    def _batches(self) -> Iterator[B]:
         """Batch i is the same whenever and wherever it is drawn."""
         while True:
             rng = np.random.default_rng([self._options.seed, self.optimiser.step_count])
             chosen = rng.choice(len(self._traces), self._options.batch, replace=len(self._traces) < self._options.batch)
-            yield self._batch([self._traces[i] for i in chosen], rng)
-
-    def _batch(self, traces: list[Trace], rng: np.random.Generator) -> DraftBatch:
-        return draft_batch(traces, self.draft.config.block_size, rng, self._options.context_tokens)
+            yield self._learner.batch([self._traces[i] for i in chosen], rng)

@@ -11,8 +11,9 @@ from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.block_draft import BlockDraft, BlockDraftConfig
 from flatrope_planner.speculation.draft_checkpoint import save_draft
 from flatrope_planner.speculation.rotary import RotaryScheme
+from flatrope_planner.training.block_learner import BlockLearner
 from flatrope_planner.training.draft import DraftTrainer, DraftTrainingOptions
-from flatrope_planner.training.draft_objective import DraftLoss
+from flatrope_planner.training.draft_scoring import DraftLoss
 from flatrope_planner.training.target import StopRequest
 from flatrope_planner.training.traces import TraceHeader, read_header
 from flatrope_planner.vla.nano import NanoTarget
@@ -28,6 +29,7 @@ class DraftCommand:
     scheme: RotaryScheme
     block_size: int
     layers: int
+    context_tokens: int | None
     jobs: int
 
 
@@ -66,11 +68,17 @@ def command_of(arguments: argparse.Namespace) -> DraftCommand:
         steps=arguments.steps,
         loss=DraftLoss(arguments.loss),
         seed=arguments.seed,
-        context_tokens=arguments.context_tokens,
     )
     scheme = RotaryScheme(arguments.scheme)
     return DraftCommand(
-        training, arguments.out, arguments.weights, scheme, arguments.block_size, arguments.layers, arguments.jobs
+        training,
+        arguments.out,
+        arguments.weights,
+        scheme,
+        arguments.block_size,
+        arguments.layers,
+        arguments.context_tokens,
+        arguments.jobs,
     )
 
 
@@ -89,15 +97,17 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
         )
         raise InputError(msg)
     torch.manual_seed(command.training.seed)
-    trainer = DraftTrainer(command.training, BlockDraft(_config(command, header)), target.embeddings, target.head)
+    draft = BlockDraft(_config(command, header))
+    learner = BlockLearner(draft, target.embeddings, target.head, command.context_tokens)
+    trainer = DraftTrainer(command.training, learner)
     with StopRequest() as wants_stop:
         trainer.run(wants_stop)
     result = {"steps": trainer.optimiser.step_count, "finished": trainer.finished, "expected_length": trainer.score()}
     if not trainer.finished:
         print(f"stopped at step {trainer.optimiser.step_count}; run the same command again to go on")
         return result
-    trainer.draft.load_state_dict(trainer.optimiser.average, strict=False)
-    save_draft(command.out, trainer.draft, header.fingerprint)
+    draft.load_state_dict(trainer.optimiser.average, strict=False)
+    save_draft(command.out, draft, header.fingerprint)
     return {**result, "out": str(command.out)}
 
 

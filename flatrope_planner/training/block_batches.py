@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from flatrope_planner.speculation.block_draft import Places
+from flatrope_planner.training.draft_scoring import Truth
 from flatrope_planner.training.objective import IGNORED
 from flatrope_planner.training.traces import Trace
 
@@ -16,7 +17,7 @@ ANCHORS = 8
 
 
 @dataclass(frozen=True)
-class DraftBatch:
+class BlockBatch:
     """S texts of up to T read tokens with A blocks of B tokens each."""
 
     # float (taps, S, T, hidden), and where these tokens stand.
@@ -27,17 +28,14 @@ class DraftBatch:
     block: Places
     # float (S, 1, A * B, T + A * B), to be added to scores.
     mask: Tensor
-    # int64 (S, A, B - 1): the token before each place, and the token there (IGNORED behind the end).
+    # int64 (S, A, B - 1): the token before each place; and what is true of the place.
     before: Tensor
-    labels: Tensor
-    # int64 and float (S, A, B - 1, k): the target's likeliest tokens there and their log probabilities.
-    likeliest: Tensor
-    log_probability: Tensor
+    truth: Truth
 
 
-def draft_batch(
+def block_batch(
     traces: Sequence[Trace], block_size: int, rng: np.random.Generator, context_tokens: int | None = None
-) -> DraftBatch:
+) -> BlockBatch:
     """Draw anchors and lay out blocks.
 
     Args:
@@ -50,18 +48,16 @@ def draft_batch(
     longest = max(len(trace.tokens) for trace in traces) - 1
     rows = [_row(trace, block_size, rng, longest, context_tokens) for trace in traces]
     parts = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
-    tapped = torch.stack([_padded(trace.tapped.float(), longest, 1) for trace in traces], dim=1)
+    tapped = torch.stack([padded(trace.tapped.float(), longest, 1) for trace in traces], dim=1)
     index = torch.arange(longest).expand(len(traces), -1)
-    return DraftBatch(
+    return BlockBatch(
         tapped=tapped,
         context=Places(index, parts["context_positions"].movedim(1, 0)),
         anchors=parts["anchors"],
         block=Places(parts["block_index"], (parts["block_index"] + parts["delta"]).expand(3, -1, -1)),
         mask=parts["mask"][:, None],
         before=parts["before"],
-        labels=parts["labels"],
-        likeliest=parts["likeliest"],
-        log_probability=parts["log_probability"],
+        truth=Truth(parts["labels"], parts["likeliest"], parts["log_probability"]),
     )
 
 
@@ -79,7 +75,7 @@ def _row(
     within = places.clamp(max=length - 1)
     block_index = (anchor_index[:, None] + torch.arange(block_size)).flatten()
     return {
-        "context_positions": _padded(trace.positions.long(), longest, 1),
+        "context_positions": padded(trace.positions.long(), longest, 1),
         "anchors": tokens[anchor_index],
         "block_index": block_index,
         "delta": (trace.positions[0, -1].long() - (length - 1))[None],
@@ -105,7 +101,7 @@ def _mask(anchors: Tensor, block_size: int, reach: tuple[int, int | None], pinne
     return torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
 
 
-def _padded(value: Tensor, length: int, axis: int) -> Tensor:
+def padded(value: Tensor, length: int, axis: int) -> Tensor:
     """Zeros behind, or cut, to a length along an axis."""
     missing = length - value.shape[axis]
     if missing <= 0:
