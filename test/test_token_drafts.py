@@ -1,6 +1,7 @@
 """EAGLE-3 and Medusa: what is trained is what is drafted, texts are learnt, and none is ever changed."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,12 +99,12 @@ def test_texts_are_learnt_and_never_changed(kind: str, tmp_path: Path, traces: l
         write_drive(tmp_path / f"{number:03d}.safetensors", traces)
     options = DraftTrainingOptions(tmp_path, tmp_path / "work", steps=60, batch=3, peak_rate=1e-2)
     network = eagle() if kind == "eagle" else medusa()
-    learner = (
+    learner: Any = (
         EagleLearner(network, EMBEDDINGS, HEAD)
         if isinstance(network, EagleDraft)
         else MedusaLearner(network, NORM, HEAD)
     )
-    trainer = DraftTrainer(options, learner)  # type: ignore[type-var, arg-type, var-annotated]
+    trainer: DraftTrainer[Any] = DraftTrainer(options, learner)
     before = trainer.score()
     trainer.run(lambda: False)
     assert trainer.score() > before + 0.5

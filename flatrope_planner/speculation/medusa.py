@@ -31,10 +31,11 @@ class MedusaHeads(nn.Module):
         """Blocks that change nothing yet."""
         super().__init__()
         self.config = config
-        self.blocks = nn.ModuleList(nn.Linear(config.hidden, config.hidden) for _ in range(config.heads))
-        for block in self.blocks:
+        blocks = [nn.Linear(config.hidden, config.hidden) for _ in range(config.heads)]
+        for block in blocks:
             nn.init.zeros_(block.weight)
             nn.init.zeros_(block.bias)
+        self.blocks = nn.ModuleList(blocks)
 
     def forward(self, state: Tensor) -> Tensor:
         """(..., hidden) states that led to a token -> (..., heads, hidden), for the tokens behind it."""

@@ -43,7 +43,10 @@ class DraftTrainingOptions:
 class DraftLearner(Protocol[B]):
     """A draft that can be taught."""
 
-    network: nn.Module
+    @property
+    def network(self) -> nn.Module:
+        """What is trained."""
+        ...
 
     def batch(self, traces: Sequence[Trace], rng: np.random.Generator) -> B:
         """Texts as tensors."""
