@@ -29,7 +29,7 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
-    arguments = _parser(training=argv[:1] == ["train"]).parse_args(argv)
+    arguments = _parser(training=argv[:1] in (["train"], ["capture"])).parse_args(argv)
     # Asked to end either way, a command ends what it has started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser(*, training: bool) -> argparse.ArgumentParser:
-    """The parser of all commands; those of `train` get their options only when `training`, as these need torch."""
+    """The parser of all commands; `train` and `capture` get their options only when `training`: these need torch."""
     parser = _Parser(prog="flatrope", description="Plan, drive, measure and train with flatrope_planner.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     demo = _command(commands, "demo", _demo, "drive the embedded simulator over ROS 2, record it, make a report")
@@ -63,11 +63,24 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
         metavar="WHAT", required=True
     )
     target = _command(train, "target", _train_target, "make nano from nothing; an interrupted run goes on")
+    draft = _command(train, "draft", _train_draft, "train a draft on a target's traces; an interrupted run goes on")
+    capture = _command(commands, "capture", _capture, "write down what nano writes and what goes on in it")
     if training:
-        from flatrope_planner.training.command import add_target_arguments
-
-        add_target_arguments(target)
+        _add_training_arguments(target, draft, capture)
     return parser
+
+
+def _add_training_arguments(
+    target: argparse.ArgumentParser, draft: argparse.ArgumentParser, capture: argparse.ArgumentParser
+) -> None:
+    """Options whose defaults stand in modules that load PyTorch."""
+    from flatrope_planner.training.capture_command import add_capture_arguments
+    from flatrope_planner.training.command import add_target_arguments
+    from flatrope_planner.training.draft_command import add_draft_arguments
+
+    add_target_arguments(target)
+    add_draft_arguments(draft)
+    add_capture_arguments(capture)
 
 
 def _command(commands: Any, name: str, run: Any, meaning: str) -> argparse.ArgumentParser:
@@ -92,6 +105,8 @@ def _add_benchmarks(commands: Any) -> None:
     nano = _command(commands, "nano", _bench_nano, "decisions and trajectories of nano on held-out scenes")
     nano.add_argument("--episodes", type=int, default=10, help="episodes of each family (default: %(default)s)")
     _add_worker_arguments(nano)
+    latency = _command(commands, "latency", _bench_latency, "speed of reasoning where a pass costs what it costs")
+    latency.add_argument("--prompts", type=int, default=6, help="texts to write (default: %(default)s)")
     transport = _command(commands, "transport", _bench_transport, "share of large pictures that reach the planner")
     transport.add_argument("--seconds", type=float, default=15.0, help="length of the test (default: %(default)s)")
 
@@ -153,6 +168,14 @@ def _bench_nano(arguments: argparse.Namespace) -> Result:
     return result
 
 
+def _bench_latency(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.latency_benchmark import LatencyOptions, run_latency_benchmark, table
+
+    result = run_latency_benchmark(LatencyOptions(prompts=arguments.prompts))
+    print(table(result))
+    return result
+
+
 def _bench_transport(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.transport_benchmark import run_transport_benchmark, table
 
@@ -165,6 +188,18 @@ def _train_target(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.training.command import options_of, train_target
 
     return train_target(options_of(arguments), arguments.stage)
+
+
+def _train_draft(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.training.draft_command import command_of, train_draft
+
+    return train_draft(command_of(arguments))
+
+
+def _capture(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.training.capture_command import CaptureOptions, capture_nano
+
+    return capture_nano(CaptureOptions(arguments.out, arguments.weights, arguments.episodes, arguments.jobs))
 
 
 def _shown_arguments(known: Sequence[Any]) -> Result:

@@ -158,17 +158,35 @@ class Rationale:
 class SpeculationStats:
     """What speculation did for one rationale (words: docs/architecture.md)."""
 
+    # Verification passes behind the prefill.
     rounds: int
     # Tokens offered to and accepted by the target over all rounds, bonus tokens not counted.
     proposed: int
     accepted: int
     # Committed tokens after the first one, bonus tokens counted.
     committed: int
+    # Name of the drafter, "" for none.
+    drafter: str = ""
+    # Tokens offered to and accepted by the target in the prefill.
+    prefill_proposed: int = 0
+    prefill_accepted: int = 0
+    # Element n: rounds in which exactly n proposals were accepted.
+    acceptance_histogram: tuple[int, ...] = ()
 
     @property
     def mean_acceptance_length(self) -> float:
         """Committed tokens per round (tau); 0 when there was no round."""
         return self.committed / self.rounds if self.rounds else 0.0
+
+    @property
+    def acceptance_rate(self) -> float:
+        """Accepted of the proposed tokens; 0 when nothing was proposed."""
+        return self.accepted / self.proposed if self.proposed else 0.0
+
+    @property
+    def accepted_at(self) -> tuple[int, ...]:
+        """Element i: rounds in which the proposal at position i was accepted."""
+        return tuple(sum(self.acceptance_histogram[i + 1 :]) for i in range(len(self.acceptance_histogram) - 1))
 
 
 @dataclass(frozen=True)

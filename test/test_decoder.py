@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
-from flatrope_planner.domain import Observation, Trajectory
 from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.decoder import Decoder
-from flatrope_planner.speculation.target import StepResult
+from flatrope_planner.speculation.target import Prompt, StepResult
 
 STOP, COT_END, FORBIDDEN = 30, 29, 31
 PROMPT = (1, 2, 3)
@@ -20,6 +19,11 @@ TEXT = (10, 11, 12, 13, 14, COT_END, STOP)
 @dataclass(frozen=True)
 class ToyPrompt:
     token_ids: Sequence[int] = PROMPT
+    pinned: Sequence[int] = ()
+    rope_delta: int = 0
+
+    def rotary_positions(self) -> torch.Tensor:
+        return torch.arange(len(self.token_ids)).expand(3, -1)
 
 
 @dataclass
@@ -42,24 +46,18 @@ class ToyTarget:
     def __init__(self, text: Sequence[int] = TEXT) -> None:
         self.forbidden = torch.zeros(32, dtype=torch.bool)
         self.forbidden[FORBIDDEN] = True
-        self.passes = 0
+        self.widths: set[int] = set()
         self._text = text
 
-    def prepare(self, observation: Observation) -> ToyPrompt:
-        raise NotImplementedError
-
-    def prefill(self, prompt: ToyPrompt, candidates: Candidates) -> tuple[ToyState, StepResult]:
-        state = ToyState(list(prompt.token_ids[:-1]))
-        result = self.step(state, Block.of(prompt.token_ids[-1], candidates))
-        rows = len(prompt.token_ids) - 1 + len(result.logits)
-        return state, StepResult(result.logits, torch.zeros(1, rows, 2))
+    def prefill(self, prompt: ToyPrompt) -> tuple[ToyState, torch.Tensor]:
+        return ToyState(list(prompt.token_ids[:-1])), torch.zeros(1, len(prompt.token_ids) - 1, 2)
 
     def step(self, state: ToyState, block: Block) -> StepResult:
-        self.passes += 1
+        self.widths.add(len(block.tokens))
         state.block = block
         logits = torch.zeros(len(block.tokens), 32)
-        for row in range(len(block.tokens)):
-            seen = state.read + [t for t, visible in zip(block.tokens, block.mask[row], strict=True) if visible]
+        for row, path in enumerate(block.paths()):
+            seen = state.read + [block.tokens[place] for place in path]
             written = seen[len(PROMPT) :]
             assert len(seen) == state.length + block.offsets[row] + 1
             right = tuple(written) == tuple(self._text[: len(written)]) and len(written) < len(self._text)
@@ -70,9 +68,6 @@ class ToyTarget:
     def commit(self, state: ToyState, kept: Sequence[int]) -> None:
         assert state.block is not None
         state.read += [state.block.tokens[row] for row in kept]
-
-    def act(self, state: ToyState, seed: int | None, samples: int) -> tuple[Trajectory, ...]:
-        raise NotImplementedError
 
     def text(self, tokens: Sequence[int]) -> str:
         return " ".join(str(t) for t in tokens if t not in self.ending)
@@ -89,12 +84,14 @@ class Scripted:
     def __init__(self, *proposals: Candidates) -> None:
         self._proposals = list(proposals)
         self.seen: list[tuple[list[int], int]] = []
+        self.asked: list[tuple[int, int]] = []
 
-    def begin(self, prompt: Sequence[int]) -> None:
-        assert tuple(prompt) == PROMPT
+    def begin(self, prompt: Prompt, tapped: torch.Tensor) -> None:
+        assert tuple(prompt.token_ids) == PROMPT
+        assert tapped.shape == (1, 2, 2)
 
-    def propose(self, budget: int) -> Candidates:
-        del budget
+    def propose(self, nodes: int, depth: int) -> Candidates:
+        self.asked.append((nodes, depth))
         return self._proposals.pop(0) if self._proposals else Candidates()
 
     def observe(self, tokens: Sequence[int], tapped: torch.Tensor) -> None:
@@ -120,38 +117,81 @@ def test_plain_greedy_writes_the_text_and_reads_up_to_the_stop_token() -> None:
     assert stats.mean_acceptance_length == 1.0
     assert [token.round for token in decoded.rationale.tokens] == list(range(7))
     assert {(token.source, token.margin) for token in decoded.rationale.tokens} == {("target", 2.5)}
-    assert set(decoded.stage_ms) == {"prefill", "reasoning"}
+    assert set(decoded.stage_ms) == {"prefill", "reasoning", "draft", "verify"}
 
 
 @pytest.mark.parametrize(
-    ("proposals", "rounds", "accepted"),
+    ("proposals", "rounds", "in_prefill", "in_rounds"),
     [
         # All right, in the prefill and after; stop token as a bonus, then as a candidate.
-        ((chain(10, 11, 12), chain(14, COT_END)), 1, 5),
-        ((chain(10, 11), chain(13, 14, COT_END, STOP, 7, 7)), 1, 6),
+        ((chain(10, 11, 12), chain(14, COT_END)), 1, 3, 2),
+        ((chain(10, 11), chain(13, 14, COT_END, STOP, 7, 7)), 1, 2, 4),
         # Everything at once: no round at all.
-        ((chain(*TEXT),), 0, 7),
+        ((chain(*TEXT),), 0, 7, 0),
         # Wrong from the first, in the middle, forbidden.
-        ((chain(7), chain(7), chain(7)), 6, 0),
-        ((chain(10, 7, 12), Candidates(), chain(13, 7)), 4, 2),
-        ((chain(FORBIDDEN, 11),), 6, 0),
+        ((chain(7), chain(7), chain(7)), 6, 0, 0),
+        ((chain(10, 7, 12), Candidates(), chain(13, 7)), 4, 1, 1),
+        ((chain(FORBIDDEN, 11),), 6, 0, 0),
         # A tree whose second branch is right.
-        ((Candidates((7, 10, 8, 11), (-1, -1, 0, 1), ("a", "b", "a", "b")),), 4, 2),
+        ((Candidates((7, 10, 8, 11), (-1, -1, 0, 1), ("a", "b", "a", "b")),), 4, 2, 0),
     ],
 )
-def test_proposals_never_change_the_text(proposals: tuple[Candidates, ...], rounds: int, accepted: int) -> None:
-    decoded = Decoder(ToyTarget(), Scripted(*proposals)).decode(ToyPrompt())
+@pytest.mark.parametrize("width", [8, 13])
+def test_proposals_never_change_the_text_nor_the_shape_of_a_pass(
+    proposals: tuple[Candidates, ...], rounds: int, in_prefill: int, in_rounds: int, width: int
+) -> None:
+    target = ToyTarget()
+    decoded = Decoder(target, Scripted(*proposals), width).decode(ToyPrompt())
     assert decoded.token_ids == TEXT
     assert decoded.state.read == [*PROMPT, *TEXT]
-    assert (decoded.speculation.rounds, decoded.speculation.accepted) == (rounds, accepted)
-    assert sum(token.source != "target" for token in decoded.rationale.tokens) == accepted
+    stats = decoded.speculation
+    assert (stats.rounds, stats.prefill_accepted, stats.accepted) == (rounds, in_prefill, in_rounds)
+    assert sum(token.source != "target" for token in decoded.rationale.tokens) == in_prefill + in_rounds
+    assert target.widths == {8 if width == 8 else 16}
+
+
+def test_statistics_follow_the_definitions() -> None:
+    # Prefill: 10, and 11 as a bonus. Rounds: 12 13 and 14 as a bonus; nothing accepted; the stop token.
+    drafter = Scripted(chain(10), chain(12, 13, 7), chain(7), chain(STOP))
+    stats = Decoder(ToyTarget(), drafter, 4).decode(ToyPrompt()).speculation
+    assert (stats.prefill_proposed, stats.prefill_accepted) == (1, 1)
+    assert (stats.rounds, stats.proposed, stats.accepted, stats.committed) == (3, 5, 3, 6)
+    assert stats.mean_acceptance_length == 2.0
+    assert stats.acceptance_rate == 0.6
+    assert stats.acceptance_histogram == (1, 1, 1)
+    assert stats.accepted_at == (2, 1)
+    assert stats.drafter == "scripted"
+
+
+def test_no_more_is_asked_for_than_fits_into_block_and_budget() -> None:
+    drafter = Scripted()
+    Decoder(ToyTarget(), drafter, 8).decode(ToyPrompt())
+    # The budget is 12, and of each pass one token is the target's own.
+    assert drafter.asked == [(7, depth) for depth in range(11, 4, -1)][: len(drafter.asked)]
+    greedy = Scripted(chain(*TEXT, *TEXT))
+    assert Decoder(ToyTarget(), greedy, 4).decode(ToyPrompt()).speculation.prefill_proposed == 3
+
+
+def test_a_decoder_needs_room_for_the_anchor() -> None:
+    with pytest.raises(InputError, match="width 0"):
+        Decoder(ToyTarget(), None, 0)
+
+
+def test_pruning_keeps_a_tree_whole() -> None:
+    tree = Candidates((1, 2, 3, 4, 5, 6), (-1, 0, -1, 2, 1, 3), ("x",) * 6)
+    forbidden = torch.zeros(10, dtype=torch.bool)
+    assert tree.pruned(6, 9, forbidden) == tree
+    assert tree.pruned(3, 9, forbidden).tokens == (1, 2, 3)
+    assert tree.pruned(6, 2, forbidden) == Candidates((1, 2, 3, 4), (-1, 0, -1, 2), ("x",) * 4)
+    forbidden[1] = True
+    assert tree.pruned(6, 9, forbidden) == Candidates((3, 4, 6), (-1, 0, 1), ("x",) * 3)
 
 
 def test_the_drafter_sees_each_token_once_with_its_tapped_states() -> None:
     drafter = Scripted(chain(10, 7), chain(12))
-    Decoder(ToyTarget(), drafter).decode(ToyPrompt())
-    # The prefill reads the prompt and one accepted token; later passes the anchor and what is accepted behind it.
-    assert drafter.seen[:3] == [([10, 11], 4), ([12, 13], 2), ([14], 1)]
+    Decoder(ToyTarget(), drafter, 4).decode(ToyPrompt())
+    # Each pass reads the anchor and what is accepted behind it.
+    assert drafter.seen[:3] == [([10, 11], 2), ([12, 13], 2), ([14], 1)]
     assert [token for tokens, _ in drafter.seen for token in tokens] == list(TEXT)
 
 
@@ -171,13 +211,9 @@ def test_what_is_no_tree_is_refused(tokens: tuple[int, ...], parents: tuple[int,
         Candidates(tokens, parents, ("x",) * len(tokens))
 
 
-def test_block_masks_show_ancestors_only() -> None:
-    block = Block.of(5, Candidates((1, 2, 3, 4), (-1, 0, 0, -1), ("x",) * 4))
-    assert block.offsets.tolist() == [0, 1, 2, 2, 1]
-    assert block.mask.astype(int).tolist() == [
-        [1, 0, 0, 0, 0],
-        [1, 1, 0, 0, 0],
-        [1, 1, 1, 0, 0],
-        [1, 1, 0, 1, 0],
-        [1, 0, 0, 0, 1],
-    ]
+def test_paths_show_ancestors_only_and_padding_sees_itself() -> None:
+    block = Block.of(5, Candidates((1, 2, 3, 4), (-1, 0, 0, -1), ("x",) * 4)).padded(6)
+    assert block.offsets.tolist() == [0, 1, 2, 2, 1, 0]
+    assert block.paths() == [[0], [0, 1], [0, 1, 2], [0, 1, 3], [0, 4], [5]]
+    with pytest.raises(InputError, match="6 tokens do not fit into 5 rows"):
+        block.padded(5)

@@ -12,7 +12,8 @@ from flatrope_planner.domain import CameraFrame, Observation
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.decoder import Decoder
-from flatrope_planner.vla.nano import NanoTarget
+from flatrope_planner.speculation.target import StepResult
+from flatrope_planner.vla.nano import NanoPrompt, NanoState, NanoTarget
 from flatrope_planner.vla.vision import patchify
 
 GRID = torch.tensor([[1, 10, 28]] * 4)
@@ -25,6 +26,14 @@ def pixel_values(pictures: torch.Tensor) -> torch.Tensor:
 
 def pictures_of(observation: Observation) -> torch.Tensor:
     return torch.from_numpy(np.stack([f.image for frames in observation.frames.values() for f in frames]))
+
+
+def begun(target: NanoTarget, prompt: NanoPrompt) -> tuple[NanoState, StepResult]:
+    """The state when the whole prompt is committed, and what the pass of its last token said."""
+    state, _ = target.prefill(prompt)
+    result = target.step(state, Block.of(prompt.token_ids[-1], Candidates()))
+    target.commit(state, [0])
+    return state, result
 
 
 @pytest.fixture(scope="module")
@@ -70,21 +79,20 @@ def test_greedy_rationale_equals_generate(seed: int, command: str | None) -> Non
 def test_reading_token_by_token_equals_one_pass_over_everything(target: NanoTarget) -> None:
     prompt = target.prepare(noise_observation(3))
     words = tiny_tokenizer().encode("Stop for the pedestrian who crosses from the left.")
-    state, first = target.prefill(prompt, Candidates())
-    target.commit(state, [0])
+    state, first = begun(target, prompt)
     rows = [first.logits[0]]
     for word in words:
         rows.append(target.step(state, Block.of(word, Candidates())).logits[0])
         target.commit(state, [0])
-    _, at_once = target.prefill(prompt, Candidates.chain(words, "test"))
+    state, _ = target.prefill(prompt)
+    at_once = target.step(state, Block.of(prompt.token_ids[-1], Candidates.chain(words, "test")))
     torch.testing.assert_close(torch.stack(rows), at_once.logits, atol=1e-4, rtol=1e-4)
 
 
 def test_branches_of_a_tree_do_not_see_each_other(target: NanoTarget) -> None:
     prompt = target.prepare(noise_observation(4))
     anchor, a, b, c = tiny_tokenizer().encode("Stop for the van")
-    state, _ = target.prefill(prompt, Candidates())
-    target.commit(state, [0])
+    state, _ = begun(target, prompt)
     tree = Candidates(tokens=(a, b, c), parents=(-1, -1, 1), sources=("test",) * 3)
     logits = target.step(state, Block.of(anchor, tree)).logits
     chain = target.step(state, Block.of(anchor, Candidates.chain([b, c], "test"))).logits
@@ -99,8 +107,7 @@ def test_kept_rows_of_a_tree_are_the_same_as_a_chain(target: NanoTarget) -> None
         (Candidates((a, b, c), (-1, -1, 1), ("test",) * 3), [0, 2, 3]),
         (Candidates.chain([b, c], "test"), [0, 1, 2]),
     ):
-        state, _ = target.prefill(prompt, Candidates())
-        target.commit(state, [0])
+        state, _ = begun(target, prompt)
         target.step(state, Block.of(anchor, candidates))
         target.commit(state, kept)
         assert state.length == len(prompt.token_ids) + 3
@@ -157,13 +164,13 @@ def test_tapped_states_are_those_of_the_layers_asked_for() -> None:
     model = tiny_model()
     plain, tapping = NanoTarget(model, tiny_tokenizer()), NanoTarget(model, tiny_tokenizer(), tapped_layers=(2,))
     prompt = plain.prepare(noise_observation(12))
-    _, untapped = plain.prefill(prompt, Candidates())
-    _, tapped = tapping.prefill(prompt, Candidates())
-    assert untapped.tapped.shape == (0, len(prompt.token_ids), 48)
-    assert tapped.tapped.shape == (1, len(prompt.token_ids), 48)
+    assert plain.prefill(prompt)[1].shape == (0, len(prompt.token_ids) - 1, 48)
+    assert tapping.prefill(prompt)[1].shape == (1, len(prompt.token_ids) - 1, 48)
+    (_, untapped), (_, tapped) = begun(plain, prompt), begun(tapping, prompt)
+    assert tapped.tapped.shape == (1, 1, 48)
     # Behind the last layer only the final norm and the head are left.
     with torch.inference_mode():
-        logits = model.logits(model.vlm.model.language_model.norm(tapped.tapped[0, -1]))
+        logits = model.logits(model.vlm.model.language_model.norm(tapped.tapped[0, 0]))
     torch.testing.assert_close(logits, untapped.logits[0], atol=1e-5, rtol=1e-4)
 
 
@@ -199,5 +206,6 @@ def test_wrong_cameras_and_endless_commands_are_refused(target: NanoTarget) -> N
     with pytest.raises(InputError, match=r"pictures \{'front_wide': 2\}, expected"):
         target.prepare(short)
     endless = Observation(0, observation.frames, observation.ego_history, "turn left, then right, " * 40)
-    with pytest.raises(InputError, match="do not fit into 512; use a shorter command"):
-        target.prefill(target.prepare(endless), Candidates())
+    prompt = target.prepare(endless)
+    with pytest.raises(InputError, match="more than 512; use a shorter command"):
+        target.prefill(prompt)

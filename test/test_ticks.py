@@ -18,7 +18,8 @@ def plan(stats: SpeculationStats) -> Plan:
 
 def test_every_field_is_filled() -> None:
     header = to_header(7, "map")
-    message = statistics_message(plan(SpeculationStats(4, 10, 6, 9)), TickRecord(120.0, 5, 2), header)
+    stats = SpeculationStats(4, 10, 6, 9, drafter="retrieval", acceptance_histogram=(1, 1, 1, 1))
+    message = statistics_message(plan(stats), TickRecord(120.0, 5, 2), header)
     assert message == StatsMessage(
         header=header,
         rounds=4,
@@ -27,6 +28,9 @@ def test_every_field_is_filled() -> None:
         committed=9,
         mean_acceptance_length=2.25,
         acceptance_rate=0.6,
+        accepted_at=[3, 2, 1],
+        acceptance_histogram=[1, 1, 1, 1],
+        drafter="retrieval",
         vision_ms=1.0,
         prefill_ms=2.0,
         reasoning_ms=4.0,

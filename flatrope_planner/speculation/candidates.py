@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from flatrope_planner.errors import InputError
 
@@ -33,6 +34,20 @@ class Candidates:
         """Tokens of which each follows the one before."""
         return cls(tuple(tokens), tuple(range(-1, len(tokens) - 1)), (source,) * len(tokens))
 
+    def pruned(self, nodes: int, depth: int, forbidden: Tensor) -> "Candidates":
+        """The tree without forbidden tokens and what follows them, cut to a number of nodes, in order, and a depth."""
+        place: dict[int, int] = {ROOT: ROOT}
+        kept: list[int] = []
+        for index, (token, parent, deep) in enumerate(zip(self.tokens, self.parents, self.depths(), strict=True)):
+            if len(kept) < nodes and deep <= depth and parent in place and not forbidden[token]:
+                place[index] = len(kept)
+                kept.append(index)
+        return Candidates(
+            tuple(self.tokens[i] for i in kept),
+            tuple(place[self.parents[i]] for i in kept),
+            tuple(self.sources[i] for i in kept),
+        )
+
     def depths(self) -> list[int]:
         """Distance of each token from the root: 1 for its children."""
         depths: list[int] = []
@@ -49,15 +64,32 @@ class Block:
     tokens: tuple[int, ...]
     # int64 (n,): how many places behind the anchor each token stands; sequence index = committed length + offset.
     offsets: NDArray[np.int64]
-    # bool (n, n): whether a row's token sees a column's: itself and its ancestors.
-    mask: NDArray[np.bool_]
+    # Row of each token's predecessor; ROOT for the anchor, and for rows that only fill the block up.
+    parents: tuple[int, ...]
 
     @classmethod
     def of(cls, anchor: int, candidates: Candidates) -> "Block":
         """The block of an anchor and the candidates that may follow it."""
-        n = len(candidates.tokens) + 1
-        mask = np.eye(n, dtype=np.bool_)
-        for row, parent in enumerate(candidates.parents, start=1):
-            mask[row] |= mask[parent + 1]
         offsets = np.array([0, *candidates.depths()], dtype=np.int64)
-        return cls((anchor, *candidates.tokens), offsets, mask)
+        return cls((anchor, *candidates.tokens), offsets, (ROOT, *(parent + 1 for parent in candidates.parents)))
+
+    def padded(self, width: int) -> "Block":
+        """The block with rows that nothing else sees, so that it has `width` rows.
+
+        Raises:
+            InputError: when it has more already.
+        """
+        missing = width - len(self.tokens)
+        if missing < 0:
+            msg = f"block: {len(self.tokens)} tokens do not fit into {width} rows"
+            raise InputError(msg)
+        filling = (self.tokens[0],) * missing
+        offsets = np.concatenate([self.offsets, np.zeros(missing, dtype=np.int64)])
+        return Block((*self.tokens, *filling), offsets, (*self.parents, *(ROOT,) * missing))
+
+    def paths(self) -> list[list[int]]:
+        """The rows that each row sees: its ancestors, the anchor first, and itself."""
+        paths: list[list[int]] = []
+        for row, parent in enumerate(self.parents):
+            paths.append([*(paths[parent] if parent != ROOT else []), row])
+        return paths

@@ -6,6 +6,7 @@ from typing import Protocol
 from torch import Tensor
 
 from flatrope_planner.speculation.candidates import Candidates
+from flatrope_planner.speculation.target import Prompt
 
 
 class Drafter(Protocol):
@@ -13,12 +14,12 @@ class Drafter(Protocol):
 
     name: str
 
-    def begin(self, prompt: Sequence[int]) -> None:
-        """A new request: forget the one before."""
+    def begin(self, prompt: Prompt, tapped: Tensor) -> None:
+        """A new request: forget the one before. `tapped` (taps, n - 1, hidden) belongs to all tokens but the last."""
         ...
 
-    def propose(self, budget: int) -> Candidates:
-        """At most `budget` tokens that may follow what has been observed."""
+    def propose(self, nodes: int, depth: int) -> Candidates:
+        """At most so many tokens, at most so deep, that may follow what has been observed; the likeliest first."""
         ...
 
     def observe(self, tokens: Sequence[int], tapped: Tensor) -> None:
@@ -33,14 +34,14 @@ class Drafter(Protocol):
 class NoDrafter:
     """Proposes nothing: plain greedy decoding."""
 
-    name = "none"
+    name = ""
 
-    def begin(self, prompt: Sequence[int]) -> None:
+    def begin(self, prompt: Prompt, tapped: Tensor) -> None:
         """Nothing to prepare."""
 
-    def propose(self, budget: int) -> Candidates:
+    def propose(self, nodes: int, depth: int) -> Candidates:
         """No candidates."""
-        del budget
+        del nodes, depth
         return Candidates()
 
     def observe(self, tokens: Sequence[int], tapped: Tensor) -> None:

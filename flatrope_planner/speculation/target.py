@@ -10,8 +10,7 @@ from typing import Protocol, TypeVar
 
 from torch import Tensor
 
-from flatrope_planner.domain import Observation, Trajectory
-from flatrope_planner.speculation.candidates import Block, Candidates
+from flatrope_planner.speculation.candidates import Block
 
 
 class Prompt(Protocol):
@@ -20,6 +19,20 @@ class Prompt(Protocol):
     @property
     def token_ids(self) -> Sequence[int]:
         """Tokens of the prompt, images as their placeholder tokens."""
+        ...
+
+    @property
+    def pinned(self) -> Sequence[int]:
+        """Indices of tokens that a draft always sees, however short its window: the ego history."""
+        ...
+
+    @property
+    def rope_delta(self) -> int:
+        """Rotary position of a token behind the prompt minus its sequence index."""
+        ...
+
+    def rotary_positions(self) -> Tensor:
+        """int64 (3, tokens): the target's rotary positions; three equal rows where it has but one."""
         ...
 
 
@@ -42,12 +55,12 @@ class StepResult:
     tapped: Tensor
 
 
-P = TypeVar("P", bound=Prompt)
+P_contra = TypeVar("P_contra", bound=Prompt, contravariant=True)
 S = TypeVar("S", bound=DecodingState)
 
 
-class Target(Protocol[P, S]):
-    """A model whose greedy output is the truth."""
+class Target(Protocol[P_contra, S]):
+    """A model whose greedy output is the truth. One that plans also sees and acts: `planning.planner.SeesAndActs`."""
 
     # The token that ends a rationale, and what is appended when the budget ends it: the end marks, stop token last.
     stop_token: int
@@ -57,15 +70,11 @@ class Target(Protocol[P, S]):
     # Most tokens that a rationale may have, end marks not counted.
     token_budget: int
 
-    def prepare(self, observation: Observation) -> P:
-        """Encode pictures and lay out the prompt."""
-        ...
+    def prefill(self, prompt: P_contra) -> tuple[S, Tensor]:
+        """Read the prompt but for its last token, which is the anchor of the first block.
 
-    def prefill(self, prompt: P, candidates: Candidates) -> tuple[S, StepResult]:
-        """Read the prompt and candidates for what follows it.
-
-        All of the prompt but its last token is committed; that token is the anchor of the first block, so the result
-        has its row first. `tapped` covers the whole prompt.
+        Returns:
+            The state, these tokens committed, and their tapped states (taps, n, hidden).
         """
         ...
 
@@ -75,10 +84,6 @@ class Target(Protocol[P, S]):
 
     def commit(self, state: S, kept: Sequence[int]) -> None:
         """Keep these rows of the last block, in order; the others are forgotten."""
-        ...
-
-    def act(self, state: S, seed: int | None, samples: int) -> tuple[Trajectory, ...]:
-        """Draw trajectories; without a seed, from the middle of the noise. The state ends with the stop token."""
         ...
 
     def text(self, tokens: Sequence[int]) -> str:

@@ -1,11 +1,9 @@
-"""Keys and values of the target by slot; a slot is a sequence index, never a rotary position."""
+"""Keys and values of passes that are not decoding: training's, and the action expert's."""
 
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
-
-from flatrope_planner.errors import InputError
 
 
 @dataclass
@@ -40,46 +38,3 @@ class JoinedCache(KeyValues):
     def update(self, key: Tensor, value: Tensor, layer: int, **_: object) -> tuple[Tensor, Tensor]:
         """The stored keys and values followed by the pass's own."""
         return torch.cat([self.keys[layer], key], dim=2), torch.cat([self.values[layer], value], dim=2)
-
-
-class SlotCache:
-    """Room for a fixed number of tokens of one request; every pass sees all slots and a mask says which count."""
-
-    def __init__(self, layers: int, kv_heads: int, head_dim: int, capacity: int) -> None:
-        """Empty slots."""
-        shape = (layers, 1, kv_heads, capacity, head_dim)
-        self.keys = torch.zeros(shape)
-        self.values = torch.zeros(shape)
-        self.capacity = capacity
-        # Committed tokens; the pass in flight writes behind them.
-        self.length = 0
-
-    def update(self, key: Tensor, value: Tensor, layer: int, **_: object) -> tuple[Tensor, Tensor]:
-        """Write a pass's keys and values (1, kv_heads, n, head_dim) behind the committed ones; all slots come back.
-
-        Raises:
-            InputError: when the pass does not fit.
-        """
-        end = self.length + key.shape[2]
-        if end > self.capacity:
-            msg = f"cache: {end} tokens do not fit into {self.capacity} slots"
-            raise InputError(msg)
-        self.keys[layer, :, :, self.length : end] = key
-        self.values[layer, :, :, self.length : end] = value
-        return self.keys[layer], self.values[layer]
-
-    def keep(self, rows: list[int]) -> None:
-        """Commit these rows of the last pass, in this order; the others are forgotten."""
-        end = self.length + len(rows)
-        # A chain lies where it belongs already.
-        if rows != list(range(len(rows))):
-            source = torch.tensor(rows) + self.length
-            self.keys[:, :, :, self.length : end] = self.keys[:, :, :, source]
-            self.values[:, :, :, self.length : end] = self.values[:, :, :, source]
-        self.length = end
-
-    def committed(self) -> KeyValues:
-        """The committed keys and values, (1, kv_heads, length, head_dim) a layer."""
-        return KeyValues(
-            [key[:, :, : self.length] for key in self.keys], [value[:, :, : self.length] for value in self.values]
-        )

@@ -66,7 +66,7 @@ class ActionExpert(nn.Module):
         length = memory.keys[0].shape[2]
         hidden = self.trunk(
             inputs_embeds=self._embed(action, time),
-            attention_mask=additive(expert_mask(offset, length)),
+            attention_mask=additive(expert_mask(offset, length)).to(self.out_proj.weight.dtype),
             position_ids=expert_positions(offset, rope_delta),
             cache=JoinedCache(memory.keys, memory.values),
         ).last_hidden_state
@@ -75,7 +75,7 @@ class ActionExpert(nn.Module):
 
     def _embed(self, action: Tensor, time: Tensor) -> Tensor:
         features = [self.fourier(action).flatten(2), self.fourier(time)[:, None].expand(-1, FUTURE_POINTS, -1), action]
-        embedded: Tensor = self.in_proj(torch.cat(features, dim=-1))
+        embedded: Tensor = self.in_proj(torch.cat(features, dim=-1).to(self.out_proj.weight.dtype))
         return embedded
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Qwen3VLForConditionalGeneration
 
+from flatrope_planner.speculation.slots import Layout
 from flatrope_planner.vla import tokenizer as tok
 from flatrope_planner.vla.attention_mask import additive
 from flatrope_planner.vla.config import NanoConfig, vlm_config
@@ -47,8 +48,8 @@ class NanoModel(nn.Module):
         ids: Tensor,
         positions: Tensor,
         cache: object,
-        mask: Tensor | None = None,
         features: VisionFeatures | None = None,
+        layout: Layout | None = None,
         taps: tuple[int, ...] = (),
     ) -> Reading:
         """Run the text model over new tokens.
@@ -57,8 +58,8 @@ class NanoModel(nn.Module):
             ids: (S, n) tokens.
             positions: (3, S, n) rotary positions.
             cache: takes the keys and values (`vla.cache`).
-            mask: bool (S, 1, n, slots), True where attended; None: causal, without a past.
             features: of the pictures, flattened over all image tokens in `ids`; None when there are none.
+            layout: which slots of the cache each token sees; None: causal, without a past.
             taps: text layers whose hidden states are wanted.
         """
         embeds = self.vlm.get_input_embeddings()(ids)
@@ -70,14 +71,14 @@ class NanoModel(nn.Module):
                 "visual_pos_masks": slots,
                 "deepstack_visual_embeds": [level.flatten(0, 1) for level in features.deepstack],
             }
-        if mask is None:
-            mask = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()[None, None]
+        causal = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()[None, None]
         out = self.vlm.model.language_model(
             inputs_embeds=embeds,
-            attention_mask=additive(mask),
+            attention_mask=additive(causal),
             position_ids=positions,
             cache=cache,
             output_hidden_states=bool(taps),
+            layout=layout,
             **visual,
         )
         hidden: Tensor = out.last_hidden_state

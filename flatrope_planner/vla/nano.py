@@ -10,18 +10,20 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from flatrope_planner.dimensions import FUTURE_POINTS, HISTORY_PERIOD_S
 from flatrope_planner.domain import CameraFrame, Image, Observation, ObservationSpec, Trajectory
 from flatrope_planner.errors import InputError, SetupError
-from flatrope_planner.speculation.candidates import Block, Candidates
+from flatrope_planner.speculation.candidates import Block
+from flatrope_planner.speculation.fingerprint import fingerprint
+from flatrope_planner.speculation.slots import PATH_ATTENTION, CacheShape, Layout, SlotCache
 from flatrope_planner.speculation.target import StepResult
-from flatrope_planner.vla.cache import SlotCache
+from flatrope_planner.vla.cache import KeyValues
 from flatrope_planner.vla.config import NanoConfig
 from flatrope_planner.vla.flow import integrate
 from flatrope_planner.vla.history_tokens import encode_history
-from flatrope_planner.vla.model import NanoModel
+from flatrope_planner.vla.model import NanoModel, Reading
 from flatrope_planner.vla.pictures import resize_picture
 from flatrope_planner.vla.prompt import PromptTokens, build_prompt
 from flatrope_planner.vla.tokenizer import NanoTokenizer
@@ -32,8 +34,8 @@ from flatrope_planner.vla.vision_cache import VisionCache
 WEIGHTS_FILE = "model.safetensors"
 SHIPPED_WEIGHTS = Path(__file__).parent.parent / "weights" / "nano"
 
-# Slots of a request: every pass attends over all of them, so that equal passes have equal shapes.
-CAPACITY = 512
+# Longest prompt: the ordinary one has 381 tokens.
+MAX_PROMPT = 512
 TOKEN_BUDGET = 48
 
 
@@ -51,6 +53,20 @@ class NanoPrompt:
         """Tokens of the prompt."""
         ids: list[int] = self.tokens.ids.tolist()
         return ids
+
+    @property
+    def pinned(self) -> Sequence[int]:
+        """The ego history."""
+        return self.tokens.history
+
+    @property
+    def rope_delta(self) -> int:
+        """See `speculation.target.Prompt`."""
+        return self.tokens.rope_delta
+
+    def rotary_positions(self) -> Tensor:
+        """int64 (3, tokens)."""
+        return torch.from_numpy(self.tokens.positions)
 
 
 @dataclass(frozen=True)
@@ -73,11 +89,21 @@ class NanoTarget:
     token_budget = TOKEN_BUDGET
 
     def __init__(self, model: NanoModel, tokenizer: NanoTokenizer, tapped_layers: tuple[int, ...] = ()) -> None:
-        """Wrap a trained network; `tapped_layers` are the text layers whose hidden states a drafter wants."""
+        """Wrap a trained network, to be run at the precision of its weights.
+
+        Args:
+            model: the network.
+            tokenizer: its tokenizer.
+            tapped_layers: text layers whose hidden states a drafter wants.
+        """
         self._model = model.eval()
         self._tokenizer = tokenizer
         self._config = model.config
         self._tapped_layers = tapped_layers
+        self._cache_shape = CacheShape(
+            self._config.layers, self._config.kv_heads, self._config.head_dim, next(model.parameters()).dtype
+        )
+        model.vlm.model.language_model.set_attn_implementation(PATH_ATTENTION)
         self.vision_cache = VisionCache(self._encode, capacity=2 * self._config.pictures)
         self.stop_token = tokenizer.future_start
         self.ending: tuple[int, ...] = (tokenizer.cot_end, tokenizer.future_start)
@@ -85,8 +111,18 @@ class NanoTarget:
         self.forbidden[tokenizer.history_ids.start : tokenizer.history_ids.stop] = True
 
     @classmethod
-    def load(cls, directory: Path | None = None, tapped_layers: tuple[int, ...] = ()) -> "NanoTarget":
-        """Read weights, configuration and tokenizer; by default those that ship with the package.
+    def load(
+        cls,
+        directory: Path | None = None,
+        tapped_layers: tuple[int, ...] = (),
+        precision: torch.dtype = torch.float32,
+    ) -> "NanoTarget":
+        """Read weights, configuration and tokenizer.
+
+        Args:
+            directory: where they are; None for those that ship with the package.
+            tapped_layers: text layers whose hidden states a drafter wants.
+            precision: to compute with.
 
         Raises:
             SetupError: when something is missing or belongs to another model.
@@ -95,12 +131,34 @@ class NanoTarget:
         tokenizer = NanoTokenizer.load(folder)
         model = NanoModel(NanoConfig.load(folder), tokenizer)
         _load_weights(model, folder / WEIGHTS_FILE)
-        return cls(model, tokenizer, tapped_layers)
+        return cls(model.to(precision), tokenizer, tapped_layers)
 
     @property
     def observation_spec(self) -> ObservationSpec:
         """Cameras and frames that `prepare` wants."""
         return observation_spec(self._config)
+
+    @property
+    def config(self) -> NanoConfig:
+        """Sizes, cameras, scales."""
+        return self._config
+
+    @property
+    def fingerprint(self) -> str:
+        """Name of the target's weights, the action expert's left out: no draft knows them."""
+        return fingerprint(self._model.vlm)
+
+    @property
+    def embeddings(self) -> nn.Embedding:
+        """Token embeddings, for drafts."""
+        embeddings: nn.Embedding = self._model.vlm.get_input_embeddings()
+        return embeddings
+
+    @property
+    def head(self) -> nn.Module:
+        """Hidden states -> logits, for drafts."""
+        head: nn.Module = self._model.vlm.lm_head
+        return head
 
     @property
     def parameters(self) -> int:
@@ -126,49 +184,40 @@ class NanoTarget:
         return NanoPrompt(tokens, features, estimate_speed(position, rotation, HISTORY_PERIOD_S))
 
     @torch.inference_mode()
-    def prefill(self, prompt: NanoPrompt, candidates: Candidates) -> tuple[NanoState, StepResult]:
-        """Read a prompt and candidates; see `Target.prefill`.
+    def prefill(self, prompt: NanoPrompt) -> tuple[NanoState, Tensor]:
+        """Read a prompt; see `Target.prefill`.
 
         Raises:
-            InputError: when prompt and rationale do not fit into the cache.
+            InputError: when the prompt is too long.
         """
-        length = len(prompt.tokens.ids)
-        if length + TOKEN_BUDGET + len(candidates.tokens) + len(self.ending) > CAPACITY:
-            msg = f"prompt: {length} tokens and a rationale do not fit into {CAPACITY}; use a shorter command"
+        ids, positions = prompt.tokens.ids, prompt.tokens.positions
+        if len(ids) > MAX_PROMPT:
+            msg = f"prompt: {len(ids)} tokens, more than {MAX_PROMPT}; use a shorter command"
             raise InputError(msg)
-        state = NanoState(self._new_cache(), prompt.tokens.rope_delta, prompt.speed_mps)
-        block = Block.of(int(prompt.tokens.ids[-1]), candidates)
-        ids = np.concatenate([prompt.tokens.ids[:-1], block.tokens])
-        behind = block.offsets[1:] + length - 1 + state.rope_delta
-        positions = np.concatenate([prompt.tokens.positions, np.tile(behind, (3, 1))], axis=1)
-        mask = np.zeros((len(ids), CAPACITY), dtype=np.bool_)
-        mask[: length - 1, : length - 1] = np.tri(length - 1, dtype=np.bool_)
-        mask[length - 1 :, : length - 1] = True
-        mask[length - 1 :, length - 1 : len(ids)] = block.mask
-        hidden, tapped = self._read(state, ids, positions, mask, prompt.features)
-        state.cache.keep(list(range(length - 1)))
-        return state, StepResult(self._model.logits(hidden[length - 1 :]), tapped)
+        # Behind the prompt's last token there is room for the rationale and its end.
+        cache = SlotCache(self._cache_shape, len(ids) - 1, 1 + TOKEN_BUDGET + len(self.ending))
+        state = NanoState(cache, prompt.tokens.rope_delta, prompt.speed_mps)
+        reading = self._read(state, ids[:-1], positions[:, :-1], features=prompt.features)
+        cache.keep(range(len(ids) - 1))
+        return state, reading.tapped[:, 0]
 
     @torch.inference_mode()
     def step(self, state: NanoState, block: Block) -> StepResult:
         """Read a block; see `Target.step`."""
-        n, length = len(block.tokens), state.length
-        mask = np.zeros((n, CAPACITY), dtype=np.bool_)
-        mask[:, :length] = True
-        mask[:, length : length + n] = block.mask
-        positions = np.tile(block.offsets + length + state.rope_delta, (3, 1))
-        hidden, tapped = self._read(state, np.array(block.tokens), positions, mask)
-        return StepResult(self._model.logits(hidden), tapped)
+        positions = np.tile(block.offsets + state.length + state.rope_delta, (3, 1))
+        reading = self._read(state, np.array(block.tokens), positions, layout=state.cache.layout(block))
+        return StepResult(self._model.logits(reading.hidden[0]), reading.tapped[:, 0])
 
     @torch.inference_mode()
     def commit(self, state: NanoState, kept: Sequence[int]) -> None:
         """Keep rows of the last block."""
-        state.cache.keep(list(kept))
+        state.cache.keep(kept)
 
     @torch.inference_mode()
     def act(self, state: NanoState, seed: int | None, samples: int = 1) -> tuple[Trajectory, ...]:
         """Draw trajectories; the same seed draws the same ones, and none starts each from the middle of the noise."""
-        memory = state.cache.committed().expanded(samples)
+        keys, values = state.cache.committed()
+        memory = KeyValues(keys, values).expanded(samples)
         offset = torch.full((samples,), state.length)
         delta = torch.full((samples,), state.rope_delta)
         noise = torch.zeros(samples, FUTURE_POINTS, 2)
@@ -204,27 +253,16 @@ class NanoTarget:
         features: VisionFeatures = self._model.vision(torch.from_numpy(picture)[None])
         return features
 
-    def _new_cache(self) -> SlotCache:
-        return SlotCache(self._config.layers, self._config.kv_heads, self._config.head_dim, CAPACITY)
-
     def _read(
         self,
         state: NanoState,
         ids: NDArray[np.int64],
         positions: NDArray[np.int64],
-        mask: NDArray[np.bool_],
         features: VisionFeatures | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Hidden states (n, hidden) and tapped ones (taps, n, hidden) of new tokens."""
-        reading = self._model.read(
-            torch.from_numpy(ids)[None],
-            torch.from_numpy(positions)[:, None],
-            state.cache,
-            torch.from_numpy(mask)[None, None],
-            features,
-            self._tapped_layers,
-        )
-        return reading.hidden[0], reading.tapped[:, 0]
+        layout: Layout | None = None,
+    ) -> Reading:
+        token_ids, places = torch.from_numpy(ids)[None], torch.from_numpy(positions)[:, None]
+        return self._model.read(token_ids, places, state.cache, features, layout, self._tapped_layers)
 
 
 def observation_spec(config: NanoConfig) -> ObservationSpec:

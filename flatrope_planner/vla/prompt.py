@@ -23,6 +23,8 @@ class PromptTokens:
     ids: NDArray[np.int64]
     # int64 (3, L): time, height, width.
     positions: NDArray[np.int64]
+    # Indices of the ego history's tokens.
+    history: tuple[int, ...]
 
     @property
     def rope_delta(self) -> int:
@@ -42,8 +44,9 @@ def build_prompt(tokenizer: NanoTokenizer, pictures: int, history_bins: Sequence
     route = tok.ROUTE_START + command + tok.ROUTE_END if command else ""
     turns = (SYSTEM_TEXT, picture * pictures + history + route + INSTRUCTION_TEXT)
     text = "".join(f"{tok.IM_START}{role}{turn}{tok.IM_END}\n" for role, turn in zip(ROLES, turns, strict=False))
-    ids = tokenizer.encode(f"{text}{tok.IM_START}{ROLES[2]}{tok.COT_START}")
-    return PromptTokens(np.array(ids), mrope_positions(np.array(ids), tokenizer.image_pad))
+    ids = np.array(tokenizer.encode(f"{text}{tok.IM_START}{ROLES[2]}{tok.COT_START}"))
+    is_history = (ids >= tokenizer.history_ids.start) & (ids < tokenizer.history_ids.stop)
+    return PromptTokens(ids, mrope_positions(ids, tokenizer.image_pad), tuple(np.flatnonzero(is_history).tolist()))
 
 
 def mrope_positions(ids: NDArray[np.int64], image_pad: int) -> NDArray[np.int64]:

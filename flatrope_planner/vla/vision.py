@@ -78,7 +78,8 @@ class VisionEncoder(nn.Module):
         tower: Qwen3VLVisionModel = self.tower
         conv = tower.patch_embed.proj
         position = (tower.pos_embed(self.pos_indices) * self.pos_weights).sum(1)
-        embedded: Tensor = F.linear(patches, conv.weight.sum(2).flatten(1), conv.bias) + position
+        weight = conv.weight.sum(2).flatten(1)
+        embedded: Tensor = F.linear(patches.to(weight.dtype), weight, conv.bias) + position.to(weight.dtype)
         return embedded
 
 

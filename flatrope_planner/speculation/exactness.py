@@ -1,0 +1,150 @@
+"""Three ways to keep the promise that speculation never changes a rationale (design.md, section 6).
+
+*canonical*: plain and speculative decoding are the same passes, so nothing needs to be compared; a self-test shows that
+the device in use keeps to it. *tolerant*: blocks of any size. *audit*: canonical, and every n-th rationale is written
+again without speculation; one that differs switches speculation off.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeVar
+
+import numpy as np
+from torch import Tensor
+
+from flatrope_planner.speculation.candidates import ROOT, Candidates
+from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
+from flatrope_planner.speculation.drafter import Drafter
+from flatrope_planner.speculation.target import DecodingState, Prompt, Target
+
+P = TypeVar("P", bound=Prompt)
+S = TypeVar("S", bound=DecodingState)
+
+# Trees that the self-test tries, and how often each of their levels holds the right token.
+TRIALS = 6
+RIGHT_SHARE = 0.7
+BRANCHES = 2
+
+
+class ExactnessMode(Enum):
+    """How exactness is kept."""
+
+    CANONICAL = "canonical"
+    TOLERANT = "tolerant"
+    AUDIT = "audit"
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """Where a rationale first differs from the one without speculation."""
+
+    place: int
+    # What speculation wrote and what the target alone writes; None behind the end.
+    written: int | None
+    expected: int | None
+    # Logit of the target's own token minus that of the runner-up: small ones are near-ties.
+    margin: float
+
+
+def compare(got: DecodedRationale[S], plain: DecodedRationale[S]) -> Divergence | None:
+    """The first difference, None for none."""
+    if got.token_ids == plain.token_ids:
+        return None
+    pairs = zip(got.token_ids, plain.token_ids, strict=False)
+    shorter = min(len(got.token_ids), len(plain.token_ids))
+    place = next((i for i, (a, b) in enumerate(pairs) if a != b), shorter)
+    return Divergence(
+        place,
+        got.token_ids[place] if place < len(got.token_ids) else None,
+        plain.token_ids[place] if place < len(plain.token_ids) else None,
+        plain.rationale.tokens[place].margin if place < len(plain.rationale.tokens) else 0.0,
+    )
+
+
+class ExactDecoder(Generic[P, S]):
+    """Decodes with a drafter, and sees to it that this changes nothing."""
+
+    def __init__(
+        self,
+        target: Target[P, S],
+        drafter: Drafter,
+        width: int,
+        mode: ExactnessMode = ExactnessMode.CANONICAL,
+        audit_every: int = 0,
+    ) -> None:
+        """Decode in a mode; every `audit_every`-th rationale is written twice, none for 0."""
+        fixed = mode is not ExactnessMode.TOLERANT
+        self._speculative = Decoder(target, drafter, width, fixed_shape=fixed)
+        self._plain = Decoder(target, None, width, fixed_shape=fixed)
+        self._mode, self._audit_every = mode, audit_every
+        self._count = 0
+        self.audited = 0
+        self.divergences: list[Divergence] = []
+
+    @property
+    def speculating(self) -> bool:
+        """Whether proposals are made: not after an audit has found a difference."""
+        return not (self._mode is ExactnessMode.AUDIT and self.divergences)
+
+    def decode(self, prompt: P) -> DecodedRationale[S]:
+        """The target's greedy rationale; the one without speculation where an audit has found them to differ."""
+        if not self.speculating:
+            return self._plain.decode(prompt)
+        decoded = self._speculative.decode(prompt)
+        self._count += 1
+        if not self._audit_every or self._count % self._audit_every:
+            return decoded
+        plain = self._plain.decode(prompt)
+        self.audited += 1
+        found = compare(decoded, plain)
+        if found is None:
+            return decoded
+        self.divergences.append(found)
+        return plain
+
+
+def self_test(target: Target[P, S], prompt: P, width: int) -> list[Divergence]:
+    """Differences that random trees, in part right, make to a prompt's rationale; none on a device that is exact."""
+    plain = Decoder(target, None, width).decode(prompt)
+    found = []
+    for trial in range(TRIALS):
+        guesser = _Guesser(plain.token_ids, len(target.forbidden), trial)
+        divergence = compare(Decoder(target, guesser, width).decode(prompt), plain)
+        found += [] if divergence is None else [divergence]
+    return found
+
+
+class _Guesser:
+    """Knows the text, and now and then forgets it."""
+
+    name = "self-test"
+
+    def __init__(self, text: Sequence[int], vocabulary: int, seed: int) -> None:
+        self._text, self._vocabulary = list(text), vocabulary
+        self._random = np.random.default_rng(seed)
+        self._written = 0
+
+    def begin(self, prompt: Prompt, tapped: Tensor) -> None:
+        del prompt, tapped
+        self._written = 0
+
+    def propose(self, nodes: int, depth: int) -> Candidates:
+        tokens, parents = list[int](), list[int]()
+        parent = ROOT
+        for token in self._text[self._written :][:depth]:
+            level: list[int] = self._random.integers(0, self._vocabulary, BRANCHES).tolist()
+            right = int(self._random.integers(BRANCHES))
+            if self._random.uniform() < RIGHT_SHARE:
+                level[right] = token
+            parents += [parent] * BRANCHES
+            parent = len(tokens) + right
+            tokens += level
+        return Candidates(tuple(tokens[:nodes]), tuple(parents[:nodes]), (self.name,) * len(tokens[:nodes]))
+
+    def observe(self, tokens: Sequence[int], tapped: Tensor) -> None:
+        del tapped
+        self._written += len(tokens)
+
+    def reset(self) -> None:
+        self._written = 0

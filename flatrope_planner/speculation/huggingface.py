@@ -1,0 +1,178 @@
+"""Any decoder-only model of transformers as a target: text models, and Qwen3-VL with its pictures."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.speculation.candidates import Block
+from flatrope_planner.speculation.slots import PATH_ATTENTION, CacheShape, SlotCache
+from flatrope_planner.speculation.target import StepResult
+
+
+@dataclass(frozen=True)
+class ModelPrompt:
+    """A request to a model."""
+
+    token_ids: tuple[int, ...]
+    # What else the model wants for these tokens: pictures and the like.
+    inputs: Mapping[str, Tensor] = field(default_factory=dict)
+    # int64 (axes, tokens): rotary positions, None for the sequence index; three axes for M-RoPE.
+    positions: Tensor | None = None
+
+    # Indices of tokens that a draft always sees.
+    pinned: tuple[int, ...] = ()
+
+    def rotary_positions(self) -> Tensor:
+        """int64 (3, tokens)."""
+        positions = torch.arange(len(self.token_ids))[None] if self.positions is None else self.positions
+        return positions.expand(3, -1)
+
+    @property
+    def rope_delta(self) -> int:
+        """What is added to the sequence index of a token behind the prompt to get its position."""
+        return 0 if self.positions is None else int(self.positions.max()) + 1 - len(self.token_ids)
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """What a model has read of one request."""
+
+    cache: SlotCache
+    rope_delta: int
+
+    @property
+    def length(self) -> int:
+        """Committed tokens."""
+        return self.cache.length
+
+
+class CausalLMTarget:
+    """A model whose greedy continuation is the truth. Holds nothing of a request."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        ending: Sequence[int],
+        token_budget: int,
+        *,
+        decode: Callable[[Sequence[int]], str] = str,
+        forbidden: Sequence[int] = (),
+        tapped_layers: tuple[int, ...] = (),
+    ) -> None:
+        """Wrap a model.
+
+        Args:
+            model: a causal language model of transformers, on its device and at its precision.
+            ending: end marks that are appended when the budget ends a text; the last one is the stop token.
+            token_budget: most tokens of a text, end marks not counted.
+            decode: token ids -> text.
+            forbidden: tokens that are never written.
+            tapped_layers: layers whose hidden states a drafter wants.
+
+        Raises:
+            SetupError: when the model cannot attend over slots.
+        """
+        self._model, self._decode, self._tapped_layers = model.eval(), decode, tapped_layers
+        self._trunk = model.get_decoder()
+        config = self._trunk.config
+        _require_plain_attention(config)
+        self._trunk.set_attn_implementation(PATH_ATTENTION)
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        self._shape = CacheShape(
+            config.num_hidden_layers, config.num_key_value_heads, head_dim, model.dtype, str(model.device)
+        )
+        self.ending, self.stop_token, self.token_budget = tuple(ending), ending[-1], token_budget
+        self.forbidden = torch.zeros(config.vocab_size, dtype=torch.bool)
+        self.forbidden[list(forbidden)] = True
+        self.forbidden = self.forbidden.to(model.device)
+
+    @torch.inference_mode()
+    def prefill(self, prompt: ModelPrompt) -> tuple[ModelState, Tensor]:
+        """Read a prompt; see `Target.prefill`.
+
+        Raises:
+            InputError: when there is no token to continue from.
+        """
+        read = len(prompt.token_ids) - 1
+        if read < 0:
+            msg = "prompt: no tokens, expected at least one"
+            raise InputError(msg)
+        cache = SlotCache(self._shape, read, 1 + self.token_budget + len(self.ending))
+        state = ModelState(cache, prompt.rope_delta)
+        if not read:
+            return state, torch.empty(len(self._tapped_layers), 0, self._trunk.config.hidden_size)
+        ids = torch.tensor([prompt.token_ids[:-1]], device=self._model.device)
+        positions = torch.arange(read)[None] if prompt.positions is None else prompt.positions[:, :-1]
+        out = self._model.base_model(
+            input_ids=ids,
+            position_ids=_for_model(positions, self._model.device),
+            attention_mask=_causal(read, self._model),
+            cache=cache,
+            output_hidden_states=bool(self._tapped_layers),
+            **{name: value.to(self._model.device) for name, value in prompt.inputs.items()},
+        )
+        cache.keep(range(read))
+        return state, self._tapped(out)
+
+    @torch.inference_mode()
+    def step(self, state: ModelState, block: Block) -> StepResult:
+        """Read a block; see `Target.step`."""
+        ids = torch.tensor([block.tokens], device=self._model.device)
+        positions = torch.from_numpy(block.offsets)[None] + state.length + state.rope_delta
+        if state.rope_delta:
+            positions = positions.expand(3, -1)
+        out = self._trunk(
+            input_ids=ids,
+            position_ids=_for_model(positions, self._model.device),
+            # Four axes, so that it is taken as it is; what is seen stands in the layout.
+            attention_mask=torch.zeros(1, 1, 1, 1, dtype=self._model.dtype, device=self._model.device),
+            cache=state.cache,
+            layout=state.cache.layout(block),
+            output_hidden_states=bool(self._tapped_layers),
+        )
+        logits: Tensor = self._model.get_output_embeddings()(out.last_hidden_state[0])
+        return StepResult(logits, self._tapped(out))
+
+    @torch.inference_mode()
+    def commit(self, state: ModelState, kept: Sequence[int]) -> None:
+        """Keep rows of the last block."""
+        state.cache.keep(kept)
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """Text without end marks."""
+        return self._decode([token for token in tokens if token not in self.ending])
+
+    def token_text(self, token: int) -> str:
+        """One token."""
+        return self._decode([token])
+
+    def _tapped(self, out: object) -> Tensor:
+        # The list of hidden states begins with the embeddings.
+        levels = [out.hidden_states[layer + 1][0] for layer in self._tapped_layers]  # type: ignore[attr-defined]
+        if levels:
+            return torch.stack(levels)
+        hidden: Tensor = out.last_hidden_state[0]  # type: ignore[attr-defined]
+        return hidden.new_empty(0, *hidden.shape)
+
+
+def _require_plain_attention(config: object) -> None:
+    """Refuse models in which a token does not see all tokens before it through keys and values."""
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+    if kinds != {"full_attention"}:
+        msg = f"model: layers of {', '.join(sorted(kinds))}; only full_attention can be verified in blocks"
+        raise SetupError(msg)
+
+
+def _for_model(positions: Tensor, device: torch.device) -> Tensor:
+    """(axes, n) -> (1, n) for one axis, else (axes, 1, n)."""
+    return positions.to(device) if len(positions) == 1 else positions[:, None].to(device)
+
+
+def _causal(rows: int, model: PreTrainedModel) -> Tensor:
+    """Additive mask (1, 1, rows, rows)."""
+    hidden = torch.full((rows, rows), torch.finfo(model.dtype).min, dtype=model.dtype, device=model.device)
+    return hidden.triu(1)[None, None]

@@ -1,0 +1,90 @@
+"""Medusa heads: each guesses one place ahead from the target's last hidden state alone (arXiv:2401.10774)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from flatrope_planner.speculation.block_drafter import Shape
+from flatrope_planner.speculation.candidates import Candidates
+from flatrope_planner.speculation.target import Prompt
+from flatrope_planner.speculation.tree import MAX_CHILDREN, Guess, grow_chain, grow_tree
+
+
+@dataclass(frozen=True)
+class MedusaConfig:
+    """Sizes of the heads, and which target they are for."""
+
+    hidden: int
+    # The last of the target's layers.
+    tapped_layers: tuple[int, ...]
+    # Places ahead of the last committed token.
+    heads: int = 7
+
+
+class MedusaHeads(nn.Module):
+    """One residual block a place, through the target's final norm and head."""
+
+    def __init__(self, config: MedusaConfig) -> None:
+        """Blocks that change nothing yet."""
+        super().__init__()
+        self.config = config
+        blocks = [nn.Linear(config.hidden, config.hidden) for _ in range(config.heads)]
+        for block in blocks:
+            nn.init.zeros_(block.weight)
+            nn.init.zeros_(block.bias)
+        self.blocks = nn.ModuleList(blocks)
+
+    def forward(self, state: Tensor) -> Tensor:
+        """(..., hidden) states that led to a token -> (..., heads, hidden), for the tokens behind it."""
+        return torch.stack([state + F.silu(block(state)) for block in self.blocks], dim=-2)
+
+
+class MedusaDrafter:
+    """Guesses each place by itself."""
+
+    name = "medusa"
+
+    def __init__(self, heads: MedusaHeads, norm: nn.Module, head: nn.Module, shape: Shape = Shape.CHAIN) -> None:
+        """Draft for the target that norm and head belong to."""
+        self._heads, self._norm, self._head, self._shape = heads.eval(), norm, head, shape
+        self._state: Tensor | None = None
+
+    def begin(self, prompt: Prompt, tapped: Tensor) -> None:
+        """The prompt's last token is not read yet: the first token is guessed by nobody."""
+        del prompt, tapped
+        self._state = None
+
+    def propose(self, nodes: int, depth: int) -> Candidates:
+        """A chain or a tree of guesses; nothing before the first token."""
+        if self._state is None:
+            return Candidates()
+        guesses, depth = self._guesses(self._state), min(depth, self._heads.config.heads)
+        if self._shape is Shape.CHAIN:
+            return grow_chain(guesses, min(nodes, depth))
+        return grow_tree(guesses, nodes, depth)
+
+    def observe(self, tokens: Sequence[int], tapped: Tensor) -> None:
+        """The state of the last token that was read has led to the last token chosen."""
+        del tokens
+        self._state = tapped[-1, -1]
+
+    def reset(self) -> None:
+        """Nothing is learnt while driving."""
+
+    @torch.inference_mode()
+    def _guesses(self, state: Tensor) -> "_MedusaGuesses":
+        probability = self._head(self._norm(self._heads(state))).float().softmax(-1)
+        likeliest, tokens = probability.topk(min(MAX_CHILDREN, probability.shape[-1]), dim=-1)
+        return _MedusaGuesses(tokens.tolist(), likeliest.tolist())
+
+
+class _MedusaGuesses:
+    def __init__(self, tokens: list[list[int]], likeliest: list[list[float]]) -> None:
+        rows = zip(tokens, likeliest, strict=True)
+        self._places = [[Guess(t, p, MedusaDrafter.name) for t, p in zip(*row, strict=True)] for row in rows]
+
+    def __call__(self, path: tuple[int, ...]) -> list[Guess]:
+        return self._places[len(path)] if len(path) < len(self._places) else []

@@ -1,0 +1,115 @@
+"""`flatrope capture`: traces of nano while it drives scenes of the training split, drive by drive."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+from flatrope_planner.domain import Observation, Trajectory
+from flatrope_planner.progress import with_progress
+from flatrope_planner.simulation.world import TRAINED_FAMILIES, Family, Split
+from flatrope_planner.speculation.decoder import Decoder
+from flatrope_planner.training.capture import own_tokens, trace_of
+from flatrope_planner.training.collection import collect
+from flatrope_planner.training.traces import Trace, TraceHeader, write_drive, write_header
+from flatrope_planner.vla.nano import NanoTarget
+
+# Layers whose states a draft reads: behind the second, the third and the last.
+TAPPED_LAYERS = (1, 2, 3)
+# Seeds that nano was neither shown nor has practised on.
+FIRST_SEED = 10_000
+
+
+@dataclass(frozen=True)
+class CaptureOptions:
+    """Options of `flatrope capture`."""
+
+    out: Path
+    # Weights of nano, None for those of the package.
+    weights: Path | None = None
+    # Drives of each trained family.
+    episodes: int = 40
+    jobs: int = 2
+
+
+@dataclass(frozen=True)
+class _Drive:
+    family: Family
+    seed: int
+    options: CaptureOptions
+
+    @property
+    def path(self) -> Path:
+        return self.options.out / f"{self.family.value}-{self.seed:08d}.safetensors"
+
+
+def add_capture_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `flatrope capture`."""
+    plain = CaptureOptions(Path("out/traces/nano"))
+    parser.add_argument("--out", type=Path, default=plain.out, help="folder of the traces (default: %(default)s)")
+    parser.add_argument("--weights", type=Path, metavar="FOLDER", help="default: the ones that ship with the package")
+    parser.add_argument(
+        "--episodes", type=int, default=plain.episodes, help="drives of each family (default: %(default)s)"
+    )
+    parser.add_argument("--jobs", type=int, default=plain.jobs, help="processes at work (default: %(default)s)")
+
+
+def capture_nano(options: CaptureOptions) -> Mapping[str, object]:
+    """Drive what is not there yet; an interrupted run goes on where it stopped.
+
+    Raises:
+        InputError: when the folder holds traces of another target.
+        SetupError: when the weights are missing or do not fit.
+    """
+    write_header(options.out, header_of(NanoTarget.load(options.weights, TAPPED_LAYERS)))
+    seeds = range(FIRST_SEED, FIRST_SEED + options.episodes)
+    drives = [_Drive(family, seed, options) for seed in seeds for family in TRAINED_FAMILIES]
+    missing = [drive for drive in drives if not drive.path.exists()]
+    if missing:
+        # A fresh interpreter: forking one in which PyTorch runs threads may hang.
+        with get_context("spawn").Pool(options.jobs) as pool:
+            for _ in with_progress(pool.imap_unordered(_capture, missing), len(missing), "drives"):
+                pass
+    return {"drives": len(drives), "captured": len(missing), "out": str(options.out)}
+
+
+def header_of(target: NanoTarget) -> TraceHeader:
+    """Whose traces nano's are."""
+    config = target.config
+    return TraceHeader(
+        target.fingerprint,
+        config.text_hidden,
+        config.vocab_size,
+        TAPPED_LAYERS,
+        config.mrope_section,
+        config.rope_theta,
+    )
+
+
+def _capture(drive: _Drive) -> None:
+    target = _target(drive.options.weights)
+    decoder = Decoder(target)
+    traces: list[Trace] = []
+
+    def plan(observation: Observation) -> Trajectory:
+        prompt = target.prepare(observation)
+        decoded = decoder.decode(prompt)
+        traces.append(trace_of(target, prompt, own_tokens(decoded, target.token_budget)))
+        (trajectory,) = target.act(decoded.state, None, 1)
+        return trajectory
+
+    for _ in collect(drive.family, drive.seed, target.observation_spec, Split.TRAIN, plan):
+        pass
+    if traces:
+        write_drive(drive.path, traces)
+
+
+@cache
+def _target(weights: Path | None) -> NanoTarget:
+    """nano, loaded once in each process."""
+    import torch
+
+    torch.set_num_threads(1)
+    return NanoTarget.load(weights, TAPPED_LAYERS)

@@ -1,0 +1,133 @@
+"""Trains a draft on a target's traces; an interrupted run goes on where it stopped."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from flatrope_planner.progress import clock
+from flatrope_planner.training.checkpoint import load_checkpoint, save_checkpoint
+from flatrope_planner.training.draft_scoring import DraftLoss, DraftScore
+from flatrope_planner.training.optimisation import Optimiser, learning_rate
+from flatrope_planner.training.traces import Trace, list_drives, read_drive
+
+B = TypeVar("B")
+
+REPORT_PERIOD_S = 15.0
+# Of the drives, every so many-th is kept for scoring.
+HELD_OUT_EVERY = 12
+
+
+@dataclass(frozen=True)
+class DraftTrainingOptions:
+    """Options of `flatrope train draft`."""
+
+    traces: Path
+    # Where the checkpoint is kept between runs.
+    work: Path
+    steps: int = 2000
+    batch: int = 16
+    peak_rate: float = 2e-3
+    loss: DraftLoss = DraftLoss.CE
+    seed: int = 0
+    checkpoint_every_s: float = 120.0
+    score_every: int = 250
+
+
+class DraftLearner(Protocol[B]):
+    """A draft that can be taught."""
+
+    @property
+    def network(self) -> nn.Module:
+        """What is trained."""
+        ...
+
+    def batch(self, traces: Sequence[Trace], rng: np.random.Generator) -> B:
+        """Texts as tensors."""
+        ...
+
+    def score(self, batch: B, kind: DraftLoss) -> DraftScore:
+        """How well the draft guesses."""
+        ...
+
+
+class DraftTrainer(Generic[B]):
+    """One run, from wherever its folder says it stands."""
+
+    def __init__(self, options: DraftTrainingOptions, learner: DraftLearner[B]) -> None:
+        """Train the learner's network; what it borrows from the target stays as it is."""
+        self._options, self._learner = options, learner
+        self.draft = learner.network
+        schedule = partial(learning_rate, seeing_steps=0, steps=options.steps, peak=options.peak_rate)
+        self.optimiser = Optimiser(self.draft, nn.ModuleList(), schedule)
+        drives = list_drives(options.traces)
+        self._held_out = [t for path in drives[::HELD_OUT_EVERY] for t in read_drive(path)]
+        self._traces = [t for i, path in enumerate(drives) if i % HELD_OUT_EVERY for t in read_drive(path)]
+        state = load_checkpoint(options.work)
+        if state is not None:
+            self.draft.load_state_dict(state["draft"])
+            self.optimiser.restore(state["optimiser"])
+
+    def run(self, wants_stop: Callable[[], bool]) -> None:
+        """Train until the last step or until `wants_stop`; the state is on disk afterwards."""
+        began_s = shown_s = saved_s = time.monotonic()
+        begun_at = self.optimiser.step_count
+        for batch in self._batches():
+            if self.optimiser.step_count >= self._options.steps or wants_stop():
+                break
+            found = self._step(batch)
+            step, now_s = self.optimiser.step_count, time.monotonic()
+            if now_s - shown_s >= REPORT_PERIOD_S:
+                left_s = (now_s - began_s) / (step - begun_at) * (self._options.steps - step)
+                print(
+                    f"step {step}/{self._options.steps}  loss {float(found.loss.detach()):.3f}  "
+                    f"expected length {float(found.expected_length):.2f}  {clock(left_s)} left",
+                    flush=True,
+                )
+                shown_s = now_s
+            if step % self._options.score_every == 0:
+                print(f"step {step}  held out: expected length {self.score():.3f}", flush=True)
+            if now_s - saved_s >= self._options.checkpoint_every_s:
+                self.save()
+                saved_s = now_s
+        self.save()
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done."""
+        return self.optimiser.step_count >= self._options.steps
+
+    @torch.no_grad()
+    def score(self) -> float:
+        """Expected accepted length of the averaged weights on drives that are not trained on."""
+        trained = {name: value.detach().clone() for name, value in self.draft.named_parameters()}
+        self.draft.load_state_dict(self.optimiser.average, strict=False)
+        rng = np.random.default_rng(0)
+        lengths = []
+        for start in range(0, len(self._held_out), self._options.batch):
+            batch = self._learner.batch(self._held_out[start : start + self._options.batch], rng)
+            lengths.append(float(self._learner.score(batch, DraftLoss.CE).expected_length))
+        self.draft.load_state_dict(trained, strict=False)
+        return float(np.mean(lengths))
+
+    def save(self) -> None:
+        """Write the checkpoint."""
+        save_checkpoint(self._options.work, {"draft": self.draft.state_dict(), "optimiser": self.optimiser.state()})
+
+    def _step(self, batch: B) -> DraftScore:
+        found = self._learner.score(batch, self._options.loss)
+        self.optimiser.step(found.loss)
+        return found
+
+    def _batches(self) -> Iterator[B]:
+        """Batch i is the same whenever and wherever it is drawn."""
+        while True:
+            rng = np.random.default_rng([self._options.seed, self.optimiser.step_count])
+            chosen = rng.choice(len(self._traces), self._options.batch, replace=len(self._traces) < self._options.batch)
+            yield self._learner.batch([self._traces[i] for i in chosen], rng)

@@ -1,0 +1,125 @@
+"""`flatrope train draft`: from traces of nano to a draft that can ship."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from flatrope_planner.errors import InputError
+from flatrope_planner.speculation.block_draft import BlockDraft, BlockDraftConfig
+from flatrope_planner.speculation.draft_checkpoint import save_draft
+from flatrope_planner.speculation.rotary import RotaryScheme
+from flatrope_planner.training.block_learner import BlockLearner
+from flatrope_planner.training.draft import DraftTrainer, DraftTrainingOptions
+from flatrope_planner.training.draft_scoring import DraftLoss
+from flatrope_planner.training.target import StopRequest
+from flatrope_planner.training.traces import TraceHeader, read_header
+from flatrope_planner.vla.nano import NanoTarget
+
+
+@dataclass(frozen=True)
+class DraftCommand:
+    """What the command line asks for."""
+
+    training: DraftTrainingOptions
+    out: Path
+    weights: Path | None
+    scheme: RotaryScheme
+    block_size: int
+    layers: int
+    context_tokens: int | None
+    jobs: int
+
+
+def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `flatrope train draft`."""
+    plain, sizes = DraftTrainingOptions(Path("out/traces/nano"), Path("out/train/draft")), BlockDraftConfig(0, 0, ())
+    parser.add_argument(
+        "--traces", type=Path, default=plain.traces, help="of `flatrope capture` (default: %(default)s)"
+    )
+    parser.add_argument("--work", type=Path, default=plain.work, help="checkpoint (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("out/train/flatrope"), help="default: %(default)s")
+    parser.add_argument("--weights", type=Path, metavar="FOLDER", help="nano's; default: those of the package")
+    schemes = [scheme.value for scheme in RotaryScheme]
+    parser.add_argument(
+        "--scheme", choices=schemes, default=sizes.scheme.value, help="positions (default: %(default)s)"
+    )
+    parser.add_argument("--block-size", type=int, default=sizes.block_size, help="tokens (default: %(default)s)")
+    parser.add_argument("--layers", type=int, default=sizes.layers, help="default: %(default)s")
+    parser.add_argument("--loss", choices=[loss.value for loss in DraftLoss], default=plain.loss.value)
+    parser.add_argument("--steps", type=int, default=plain.steps, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=plain.seed, help="default: %(default)s")
+    parser.add_argument(
+        "--context-tokens",
+        type=int,
+        metavar="N",
+        help="the draft sees the last N tokens and the ego history; default: all",
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="processor cores to use (default: %(default)s)")
+
+
+def command_of(arguments: argparse.Namespace) -> DraftCommand:
+    """The parsed command line."""
+    training = DraftTrainingOptions(
+        traces=arguments.traces,
+        work=arguments.work,
+        steps=arguments.steps,
+        loss=DraftLoss(arguments.loss),
+        seed=arguments.seed,
+    )
+    scheme = RotaryScheme(arguments.scheme)
+    return DraftCommand(
+        training,
+        arguments.out,
+        arguments.weights,
+        scheme,
+        arguments.block_size,
+        arguments.layers,
+        arguments.context_tokens,
+        arguments.jobs,
+    )
+
+
+def train_draft(command: DraftCommand) -> Mapping[str, object]:
+    """Train, and write the draft when all steps are done.
+
+    Raises:
+        InputError: when there are no traces, or they are another target's.
+    """
+    torch.set_num_threads(command.jobs)
+    header = read_header(command.training.traces)
+    target = NanoTarget.load(command.weights)
+    if target.fingerprint != header.fingerprint:
+        msg = (
+            f"{command.training.traces}: traces of target {header.fingerprint}, but the target is {target.fingerprint}"
+        )
+        raise InputError(msg)
+    torch.manual_seed(command.training.seed)
+    draft = BlockDraft(_config(command, header))
+    learner = BlockLearner(draft, target.embeddings, target.head, command.context_tokens)
+    trainer = DraftTrainer(command.training, learner)
+    with StopRequest() as wants_stop:
+        trainer.run(wants_stop)
+    result = {"steps": trainer.optimiser.step_count, "finished": trainer.finished, "expected_length": trainer.score()}
+    if not trainer.finished:
+        print(f"stopped at step {trainer.optimiser.step_count}; run the same command again to go on")
+        return result
+    draft.load_state_dict(trainer.optimiser.average, strict=False)
+    save_draft(command.out, draft, header.fingerprint)
+    return {**result, "out": str(command.out)}
+
+
+def _config(command: DraftCommand, header: TraceHeader) -> BlockDraftConfig:
+    return BlockDraftConfig(
+        hidden=header.hidden,
+        vocab_size=header.vocab_size,
+        tapped_layers=header.tapped_layers,
+        block_size=command.block_size,
+        layers=command.layers,
+        scheme=command.scheme,
+        # A short rationale behind a few hundred tokens wants the target's own base.
+        theta=header.rope_theta,
+        mrope_section=header.mrope_section if command.scheme is RotaryScheme.MROPE else None,
+    )

@@ -1,0 +1,137 @@
+"""What a target wrote and what went on in it while it wrote: the material that drafts learn from.
+
+A folder of traces holds `traces.json` and one safetensors file for each drive. Nothing in it can run.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from flatrope_planner.errors import InputError
+
+HEADER_FILE = "traces.json"
+FORMAT = "flatrope-traces-1"
+
+
+@dataclass(frozen=True)
+class TraceHeader:
+    """Whose traces they are."""
+
+    # See `speculation.fingerprint`.
+    fingerprint: str
+    hidden: int
+    vocab_size: int
+    tapped_layers: tuple[int, ...]
+    # Rotary pairs of time, height and width in the target, None where it counts in a line.
+    mrope_section: tuple[int, ...] | None
+    rope_theta: float
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One text."""
+
+    # int32 (L,): the prompt, the text, its end marks.
+    tokens: Tensor
+    # Tokens of the prompt.
+    prompt: int
+    # int32 (3, L): rotary positions in the target.
+    positions: Tensor
+    # bfloat16 (taps, L - 1, hidden): of all tokens but the last, which the target need not read.
+    tapped: Tensor
+    # int32: indices of the ego history.
+    pinned: Tensor
+    # int32 and float32 (L - prompt, k): the target's likeliest tokens at each place of the text, and their log
+    # probabilities.
+    likeliest: Tensor
+    log_probability: Tensor
+
+
+def write_header(directory: Path, header: TraceHeader) -> None:
+    """Begin a folder of traces.
+
+    Raises:
+        InputError: when it holds another target's traces.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / HEADER_FILE
+    if path.exists():
+        if read_header(directory) != header:
+            msg = f"{path}: traces of another target, or of other layers; use an empty folder"
+            raise InputError(msg)
+        return
+    path.write_text(json.dumps({"format": FORMAT, **asdict(header)}, indent=1) + "\n", encoding="utf-8")
+
+
+def read_header(directory: Path) -> TraceHeader:
+    """Whose traces a folder holds.
+
+    Raises:
+        InputError: when it holds none.
+    """
+    path = directory / HEADER_FILE
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if content.pop("format") != FORMAT:
+            raise KeyError(FORMAT)
+        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
+        return TraceHeader(**fields)
+    except (OSError, ValueError, KeyError, TypeError) as err:
+        msg = f"{path}: no traces ({err}); make some with `flatrope capture`"
+        raise InputError(msg) from err
+
+
+def list_drives(directory: Path) -> list[Path]:
+    """All complete files of traces, in a fixed order."""
+    return sorted(path for path in directory.glob("*.safetensors") if not path.name.startswith("."))
+
+
+def write_drive(path: Path, traces: Sequence[Trace]) -> None:
+    """Write the traces of one drive, whole or not at all."""
+    arrays: dict[str, Tensor] = {}
+    for number, trace in enumerate(traces):
+        arrays |= {
+            f"{number}.tokens": trace.tokens.to(torch.int32),
+            f"{number}.prompt": torch.tensor([trace.prompt], dtype=torch.int32),
+            f"{number}.positions": trace.positions.to(torch.int32).contiguous(),
+            f"{number}.tapped": trace.tapped.to(torch.bfloat16).contiguous(),
+            f"{number}.pinned": trace.pinned.to(torch.int32),
+            f"{number}.likeliest": trace.likeliest.to(torch.int32).contiguous(),
+            f"{number}.log_probability": trace.log_probability.to(torch.float32).contiguous(),
+        }
+    partial = path.with_name(f".{path.name}")
+    save_file(arrays, partial)
+    partial.replace(path)
+
+
+def read_drive(path: Path) -> list[Trace]:
+    """All traces of one drive.
+
+    Raises:
+        InputError: when the file holds something else.
+    """
+    try:
+        arrays = load_file(path)
+        count = sum(name.endswith(".tokens") for name in arrays)
+        return [
+            Trace(
+                tokens=arrays[f"{number}.tokens"],
+                prompt=int(arrays[f"{number}.prompt"]),
+                positions=arrays[f"{number}.positions"],
+                tapped=arrays[f"{number}.tapped"],
+                pinned=arrays[f"{number}.pinned"],
+                likeliest=arrays[f"{number}.likeliest"],
+                log_probability=arrays[f"{number}.log_probability"],
+            )
+            for number in range(count)
+        ]
+    except (OSError, SafetensorError, KeyError) as err:
+        msg = f"{path}: not a file of traces ({err})"
+        raise InputError(msg) from err

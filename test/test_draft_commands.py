@@ -1,0 +1,43 @@
+"""Capturing and training from the command line, with a nano too small to drive."""
+
+from pathlib import Path
+
+import pytest
+from tiny_nano import tiny_model, tiny_tokenizer
+
+from flatrope_planner.cli import main
+from flatrope_planner.simulation.world import Family
+from flatrope_planner.speculation.draft_checkpoint import load_draft
+from flatrope_planner.training import capture_command
+from flatrope_planner.training.export import export
+from flatrope_planner.training.traces import write_header
+from flatrope_planner.vla.nano import NanoTarget
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    model = tiny_model()
+    parts = {name: value.detach() for name, value in model.named_parameters()}
+    export(tmp_path / "nano", parts, model.config, tiny_tokenizer(), {})
+    return tmp_path / "nano"
+
+
+def test_from_drives_to_a_draft(
+    tmp_path: Path, weights: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(capture_command, "TRAINED_FAMILIES", (Family.CURVE,))
+    monkeypatch.setattr(capture_command, "TAPPED_LAYERS", (0, 2))
+    traces, out = tmp_path / "traces", tmp_path / "draft"
+    options = capture_command.CaptureOptions(traces, weights, episodes=2, jobs=1)
+    header = capture_command.header_of(NanoTarget.load(weights, (0, 2)))
+    write_header(traces, header)
+    for seed in range(2):
+        capture_command._capture(capture_command._Drive(Family.CURVE, capture_command.FIRST_SEED + seed, options))
+    assert capture_command.capture_nano(options) == {"drives": 2, "captured": 0, "out": str(traces)}
+    train = ["train", "draft", "--traces", str(traces), "--weights", str(weights), "--work", str(tmp_path / "work")]
+    assert main([*train, "--out", str(out), "--steps", "2", "--block-size", "4"]) == 0
+    draft = load_draft(out, header.fingerprint).draft
+    assert (draft.config.block_size, draft.config.tapped_layers, draft.config.hidden) == (4, (0, 2), 48)
+    capsys.readouterr()
+    assert main([*train[:-2], "--work", str(tmp_path / "w2"), "--traces", str(tmp_path / "none")]) != 0
+    assert "no traces" in capsys.readouterr().err
