@@ -1,7 +1,7 @@
 """Writes a rationale: propose, verify, commit, again. Without proposals the same loop is plain greedy decoding.
 
 Every pass of the target has one shape whatever is proposed: a block is filled up to a number of rows. So what the
-target computes for a token, and with it the text, does not depend on the drafter (design.md, section 6).
+target computes for a token, and with it the text, does not depend on the drafter (docs/architecture.md).
 """
 
 import time

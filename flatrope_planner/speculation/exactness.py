@@ -1,4 +1,4 @@
-"""Three ways to keep the promise that speculation never changes a rationale (design.md, section 6).
+"""Three ways to keep the promise that speculation never changes a rationale (docs/architecture.md).
 
 *canonical*: plain and speculative decoding are the same passes, so nothing needs to be compared; a self-test shows that
 the device in use keeps to it. *tolerant*: blocks of any size. *audit*: canonical, and every n-th rationale is written

@@ -3,7 +3,7 @@
 A slot is a sequence index, never a rotary position; the tokens of a block lie behind the committed ones until some of
 them are kept. Floating-point sums depend on the order of their terms, so two trees that hold the same token would give
 it slightly different states. Here every row sums over the prompt first and then over its own path, gathered into
-sequence order: the result is the same whatever else the block holds (design.md, section 6).
+sequence order: the result is the same whatever else the block holds (docs/architecture.md).
 """
 
 from collections.abc import Sequence

@@ -11,6 +11,7 @@ from flatrope_planner.speculation.block_draft import Places
 from flatrope_planner.training.draft_scoring import Truth
 from flatrope_planner.training.objective import IGNORED
 from flatrope_planner.training.traces import Trace
+from flatrope_planner.vla.attention_mask import additive
 
 # Blocks of one text that are trained on at a time; the first one, behind the prompt, always among them.
 ANCHORS = 8
@@ -98,7 +99,7 @@ def _mask(anchors: Tensor, block_size: int, reach: tuple[int, int | None], pinne
         sees &= near
     own = torch.eye(len(anchors), dtype=torch.bool).repeat_interleave(block_size, 1)
     seen = torch.cat([sees, own], dim=1).repeat_interleave(block_size, 0)
-    return torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
+    return additive(seen)
 
 
 def padded(value: Tensor, length: int, axis: int) -> Tensor:

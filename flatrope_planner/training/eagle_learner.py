@@ -14,6 +14,7 @@ from flatrope_planner.training.block_batches import padded
 from flatrope_planner.training.draft_scoring import DraftLoss, DraftScore, Truth, score_guesses
 from flatrope_planner.training.objective import IGNORED
 from flatrope_planner.training.traces import Trace
+from flatrope_planner.vla.attention_mask import additive
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ class EagleLearner:
         draft = self.network
         fused = draft.fuse(batch.tapped)
         key, value = draft.keys_and_values(self._embeddings(batch.following), fused, batch.context)
-        mask = _hidden_from(torch.arange(key.shape[2]) > batch.first[:, :, None])
-        own = _hidden_from(~torch.eye(batch.first.shape[1], dtype=torch.bool)).expand(len(mask), -1, -1)
+        mask = additive(torch.arange(key.shape[2]) <= batch.first[:, :, None])
+        own = additive(torch.eye(batch.first.shape[1], dtype=torch.bool)).expand(len(mask), -1, -1)
         states = fused.gather(1, batch.first[..., None].expand(-1, -1, fused.shape[-1]))
         guessed = []
         for step in range(batch.tokens.shape[2]):
@@ -100,8 +101,3 @@ def _row(trace: Trace, longest: int, places: int) -> dict[str, Tensor]:
         "likeliest": trace.likeliest.long()[within],
         "log_probability": trace.log_probability[within],
     }
-
-
-def _hidden_from(hidden: Tensor) -> Tensor:
-    """Additive mask of what is not seen."""
-    return torch.zeros(hidden.shape).masked_fill(hidden, torch.finfo(torch.float32).min)
