@@ -105,7 +105,7 @@ def test_a_window_keeps_what_is_pinned(traces: list[Trace]) -> None:
     batch = block_batch([trace], 4, np.random.default_rng(0), context_tokens=5)
     seen = batch.mask[0, 0, 0] == 0.0
     context = seen[: len(trace.tokens) - 1].nonzero().flatten().tolist()
-    assert context == [*trace.pinned.tolist(), *range(trace.prompt - 6, trace.prompt - 1)]
+    assert context == [*trace.pinned.tolist(), *range(trace.prompt - 5, trace.prompt)]
     assert seen[len(trace.tokens) - 1 :].sum() == 4
 
 
@@ -114,7 +114,7 @@ def test_labels_are_what_follows_the_anchor(traces: list[Trace]) -> None:
     for row, trace in enumerate(traces):
         tokens = [*trace.tokens.tolist(), *[IGNORED] * 4]
         first = batch.block.index[row].view(-1, 4)[:, 0].tolist()
-        assert first[0] == trace.prompt - 1
+        assert first[0] == trace.prompt
         for anchor, labels in zip(first, batch.truth.labels[row].tolist(), strict=True):
             assert labels == tokens[anchor + 1 : anchor + 4]
         # The target's likeliest token is the one it wrote.

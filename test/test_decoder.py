@@ -9,7 +9,7 @@ import torch
 from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.decoder import Decoder
-from flatrope_planner.speculation.target import Prompt, StepResult
+from flatrope_planner.speculation.target import Prefill, Prompt, StepResult
 
 STOP, COT_END, FORBIDDEN = 30, 29, 31
 PROMPT = (1, 2, 3)
@@ -49,8 +49,11 @@ class ToyTarget:
         self.widths: set[int] = set()
         self._text = text
 
-    def prefill(self, prompt: ToyPrompt) -> tuple[ToyState, torch.Tensor]:
-        return ToyState(list(prompt.token_ids[:-1])), torch.zeros(1, len(prompt.token_ids) - 1, 2)
+    def prefill(self, prompt: ToyPrompt, block: Block) -> tuple[ToyState, Prefill]:
+        state = ToyState(list(prompt.token_ids[:-1]))
+        read = self.step(state, block)
+        self.commit(state, [0])
+        return state, Prefill(torch.zeros(1, len(prompt.token_ids) - 1, 2), read)
 
     def step(self, state: ToyState, block: Block) -> StepResult:
         self.widths.add(len(block.tokens))
@@ -86,7 +89,11 @@ class Scripted:
         self.seen: list[tuple[list[int], int]] = []
         self.asked: list[tuple[int, int]] = []
 
+    def anticipate(self, prompt: Prompt, nodes: int, depth: int) -> Candidates:
+        return self.propose(nodes, depth)
+
     def begin(self, prompt: Prompt, tapped: torch.Tensor) -> None:
+        self.seen.clear()
         assert tuple(prompt.token_ids) == PROMPT
         assert tapped.shape == (1, 2, 2)
 
@@ -121,24 +128,25 @@ def test_plain_greedy_writes_the_text_and_reads_up_to_the_stop_token() -> None:
 
 
 @pytest.mark.parametrize(
-    ("proposals", "rounds", "in_prefill", "in_rounds"),
+    # What the prefill has foreseen, its bonus included, is verified in the first round.
+    ("proposals", "rounds", "in_prefill", "in_rounds", "drafted"),
     [
         # All right, in the prefill and after; stop token as a bonus, then as a candidate.
-        ((chain(10, 11, 12), chain(14, COT_END)), 1, 3, 2),
-        ((chain(10, 11), chain(13, 14, COT_END, STOP, 7, 7)), 1, 2, 4),
-        # Everything at once: no round at all.
-        ((chain(*TEXT),), 0, 7, 0),
+        ((chain(10, 11, 12), chain(14, COT_END)), 1, 3, 5, 5),
+        ((chain(10, 11), chain(13, 14, COT_END, STOP, 7, 7)), 1, 2, 6, 6),
+        # Everything at once.
+        ((chain(*TEXT),), 1, 7, 6, 7),
         # Wrong from the first, in the middle, forbidden.
-        ((chain(7), chain(7), chain(7)), 6, 0, 0),
-        ((chain(10, 7, 12), Candidates(), chain(13, 7)), 4, 1, 1),
-        ((chain(FORBIDDEN, 11),), 6, 0, 0),
+        ((chain(7), chain(7), chain(7)), 6, 0, 0, 0),
+        ((chain(10, 7, 12), Candidates(), chain(13, 7)), 4, 1, 2, 2),
+        ((chain(FORBIDDEN, 11),), 6, 0, 0, 0),
         # A tree whose second branch is right.
-        ((Candidates((7, 10, 8, 11), (-1, -1, 0, 1), ("a", "b", "a", "b")),), 4, 2, 0),
+        ((Candidates((7, 10, 8, 11), (-1, -1, 0, 1), ("a", "b", "a", "b")),), 4, 2, 2, 2),
     ],
 )
 @pytest.mark.parametrize("width", [8, 13])
 def test_proposals_never_change_the_text_nor_the_shape_of_a_pass(
-    proposals: tuple[Candidates, ...], rounds: int, in_prefill: int, in_rounds: int, width: int
+    proposals: tuple[Candidates, ...], rounds: int, in_prefill: int, in_rounds: int, drafted: int, width: int
 ) -> None:
     target = ToyTarget()
     decoded = Decoder(target, Scripted(*proposals), width).decode(ToyPrompt())
@@ -146,20 +154,20 @@ def test_proposals_never_change_the_text_nor_the_shape_of_a_pass(
     assert decoded.state.read == [*PROMPT, *TEXT]
     stats = decoded.speculation
     assert (stats.rounds, stats.prefill_accepted, stats.accepted) == (rounds, in_prefill, in_rounds)
-    assert sum(token.source != "target" for token in decoded.rationale.tokens) == in_prefill + in_rounds
+    assert sum(token.source != "target" for token in decoded.rationale.tokens) == drafted
     assert target.widths == {8 if width == 8 else 16}
 
 
 def test_statistics_follow_the_definitions() -> None:
-    # Prefill: 10, and 11 as a bonus. Rounds: 12 13 and 14 as a bonus; nothing accepted; the stop token.
+    # Prefill: 10, and 11 foreseen. Rounds: 11 12 13 and 14 as a bonus; nothing accepted; the stop token.
     drafter = Scripted(chain(10), chain(12, 13, 7), chain(7), chain(STOP))
     stats = Decoder(ToyTarget(), drafter, 4).decode(ToyPrompt()).speculation
     assert (stats.prefill_proposed, stats.prefill_accepted) == (1, 1)
-    assert (stats.rounds, stats.proposed, stats.accepted, stats.committed) == (3, 5, 3, 6)
+    assert (stats.rounds, stats.proposed, stats.accepted, stats.committed) == (3, 5, 4, 6)
     assert stats.mean_acceptance_length == 2.0
-    assert stats.acceptance_rate == 0.6
-    assert stats.acceptance_histogram == (1, 1, 1)
-    assert stats.accepted_at == (2, 1)
+    assert stats.acceptance_rate == 0.8
+    assert stats.acceptance_histogram == (1, 1, 0, 1)
+    assert stats.accepted_at == (2, 1, 1)
     assert stats.drafter == "scripted"
 
 
@@ -193,6 +201,36 @@ def test_the_drafter_sees_each_token_once_with_its_tapped_states() -> None:
     # Each pass reads the anchor and what is accepted behind it.
     assert drafter.seen[:3] == [([10, 11], 2), ([12, 13], 2), ([14], 1)]
     assert [token for tokens, _ in drafter.seen for token in tokens] == list(TEXT)
+
+
+class Hasty(ToyTarget):
+    """Takes 12 for 21 in the pass over the prompt, as rounding may."""
+
+    def prefill(self, prompt: ToyPrompt, block: Block) -> tuple[ToyState, Prefill]:
+        state, read = super().prefill(prompt, block)
+        read.block.logits[read.block.logits[:, 12] > 0.0, 21] = 3.0
+        return state, read
+
+
+def test_what_was_foreseen_wrongly_is_neither_written_nor_left_in_the_drafter() -> None:
+    drafter = Scripted(chain(10, 11), chain(12, 13), chain(13, 14))
+    decoded = Decoder(Hasty(), drafter, 8).decode(ToyPrompt())
+    assert decoded.token_ids == TEXT
+    assert decoded.state.read == [*PROMPT, *TEXT]
+    assert (decoded.speculation.prefill_accepted, decoded.speculation.accepted) == (2, 3)
+    # `begin` has wiped what was shown too early.
+    assert drafter.seen[:3] == [([10], 1), ([11, 12], 2), ([13, 14, COT_END], 3)]
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 7])
+def test_foresight_stays_within_the_budget(budget: int) -> None:
+    target = ToyTarget()
+    target.token_budget = budget
+    plain = Decoder(target, None, 8).decode(ToyPrompt())
+    decoded = Decoder(target, Scripted(chain(*TEXT), chain(*TEXT)), 8).decode(ToyPrompt())
+    assert decoded.token_ids == plain.token_ids
+    assert decoded.state.read == plain.state.read
+    assert decoded.rationale.complete == plain.rationale.complete
 
 
 @pytest.mark.parametrize("last", [20, COT_END])

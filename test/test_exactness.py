@@ -2,55 +2,22 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 import torch
 from tiny_nano import noise_observation, tiny_model, tiny_tokenizer
-from torch import Tensor
 
-from flatrope_planner.speculation.candidates import ROOT, Candidates
 from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
-from flatrope_planner.speculation.target import Prompt
+from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
 from flatrope_planner.vla.nano import NanoState, NanoTarget
 
 PRECISIONS = (torch.float32, torch.bfloat16)
 SEEDS = range(2)
 
 
-class Guesser:
-    """Proposes trees in which each node is right with a probability, if the text is what it has been told."""
-
-    name = "guesser"
-
-    def __init__(self, text: Sequence[int], right: float, branches: int, seed: int, vocabulary: int) -> None:
-        self._text, self._right, self._branches, self._vocabulary = list(text), right, branches, vocabulary
-        self._rng = np.random.default_rng(seed)
-        self._written = 0
-
-    def begin(self, prompt: Prompt, tapped: Tensor) -> None:
-        self._written = 0
-
-    def propose(self, nodes: int, depth: int) -> Candidates:
-        tokens, parents = list[int](), list[int]()
-        parent = ROOT
-        for level in range(depth):
-            truth = self._text[self._written + level] if self._written + level < len(self._text) else 0
-            others = self._rng.integers(0, self._vocabulary, self._branches).tolist()
-            if self._rng.uniform() < self._right:
-                others[int(self._rng.integers(self._branches))] = truth
-            first = len(tokens)
-            tokens += others
-            parents += [parent] * self._branches
-            parent = first + (others.index(truth) if truth in others else 0)
-            if len(tokens) >= nodes:
-                break
-        return Candidates(tuple(tokens[:nodes]), tuple(parents[:nodes]), ("guesser",) * len(tokens[:nodes]))
-
-    def observe(self, tokens: Sequence[int], tapped: Tensor) -> None:
-        self._written += len(tokens)
-
-    def reset(self) -> None:
-        pass
+def guessing(
+    text: Sequence[int], target: NanoTarget, right: float, branches: int = 1, seed: int = 0
+) -> RehearsedDrafter:
+    return RehearsedDrafter(text, len(target.forbidden), Rehearsal(right, branches, seed))
 
 
 def bits(decoded: DecodedRationale[NanoState]) -> tuple[tuple[int, ...], list[float], list[bytes]]:
@@ -71,7 +38,7 @@ def test_speculation_changes_no_bit(target: NanoTarget, right: float, branches: 
     for seed in SEEDS:
         prompt = target.prepare(noise_observation(seed))
         plain = Decoder(target, None, width).decode(prompt)
-        guesser = Guesser(plain.token_ids, right, branches, seed, len(target.forbidden))
+        guesser = guessing(plain.token_ids, target, right, branches, seed)
         guessed = Decoder(target, guesser, width).decode(prompt)
         assert bits(guessed) == bits(plain)
         if right == 1.0:
@@ -89,7 +56,7 @@ def test_the_stop_token_ends_a_rationale_at_any_place_of_a_block(target: NanoTar
         ends = plain.token_ids.index(stop) + 1
         for start in range(ends):
             text = [*plain.token_ids[:ends], 1, 2, 3]
-            late = Guesser([0] * start + text[start:], 1.0, 1, 0, len(target.forbidden))
+            late = guessing([0] * start + text[start:], target, 1.0)
             assert Decoder(target, late, 8).decode(prompt).token_ids == plain.token_ids[:ends]
     finally:
         target.stop_token = before
@@ -103,7 +70,7 @@ def test_the_budget_ends_a_rationale_whatever_is_proposed(target: NanoTarget, bu
     try:
         plain = Decoder(target, None, 8).decode(prompt)
         for right in (1.0, 0.6):
-            guesser = Guesser(whole, right, 2, 3, len(target.forbidden))
+            guesser = guessing(whole, target, right, 2, 3)
             assert bits(Decoder(target, guesser, 8).decode(prompt)) == bits(plain)
         assert plain.token_ids == (*whole[:budget], *target.ending)
     finally:
@@ -113,7 +80,7 @@ def test_the_budget_ends_a_rationale_whatever_is_proposed(target: NanoTarget, bu
 def test_forbidden_tokens_are_neither_proposed_nor_written(target: NanoTarget) -> None:
     prompt = target.prepare(noise_observation(3))
     history = tiny_tokenizer().history_ids
-    guesser = Guesser([history.start] * 80, 1.0, 1, 0, len(target.forbidden))
+    guesser = guessing([history.start] * 80, target, 1.0)
     decoded = Decoder(target, guesser, 8).decode(prompt)
     assert decoded.speculation.proposed == 0
     assert not set(decoded.token_ids) & set(history)

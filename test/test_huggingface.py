@@ -1,7 +1,5 @@
 """Models of transformers as targets: their own `generate` is the judge."""
 
-from collections.abc import Sequence
-
 import pytest
 import torch
 from transformers import (
@@ -18,7 +16,7 @@ from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.decoder import Decoder
 from flatrope_planner.speculation.huggingface import CausalLMTarget, ModelPrompt
-from flatrope_planner.speculation.target import Prompt
+from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
 
 VOCABULARY, BUDGET, IMAGE = 97, 20, 90
 SIZES = {
@@ -68,27 +66,6 @@ def sharpened(model: PreTrainedModel) -> PreTrainedModel:
     return model.eval()
 
 
-class Repeater:
-    """Proposes a text it has heard before, in part wrong."""
-
-    name = "repeater"
-
-    def __init__(self, text: Sequence[int]) -> None:
-        self._text, self._written = [t if i % 5 != 3 else 1 for i, t in enumerate(text)], 0
-
-    def begin(self, prompt: Prompt, tapped: torch.Tensor) -> None:
-        self._written = 0
-
-    def propose(self, nodes: int, depth: int) -> Candidates:
-        return Candidates.chain(self._text[self._written :][: min(nodes, depth)], self.name)
-
-    def observe(self, tokens: Sequence[int], tapped: torch.Tensor) -> None:
-        self._written += len(tokens)
-
-    def reset(self) -> None:
-        pass
-
-
 def generated(model: PreTrainedModel, prompt: ModelPrompt, stop: int) -> list[int]:
     ids = torch.tensor([prompt.token_ids])
     extra = dict(prompt.inputs)
@@ -131,7 +108,7 @@ def test_the_text_is_that_of_generate(make: object, width: int) -> None:
         seen.update(want)
         target = CausalLMTarget(model, (2,), BUDGET, forbidden=(5, 6), tapped_layers=(0, 2))
         plain = Decoder(target, None, width).decode(prompt)
-        spoken = Decoder(target, Repeater(want), width).decode(prompt)
+        spoken = Decoder(target, RehearsedDrafter(want, VOCABULARY, Rehearsal(0.8, seed=seed)), width).decode(prompt)
         assert list(plain.token_ids)[: len(want)] == want
         assert spoken.token_ids == plain.token_ids
         if width > 1 and len(want) > 3:
@@ -144,13 +121,15 @@ def test_tapped_states_are_those_of_one_pass_over_everything() -> None:
     model = sharpened(qwen3())
     target = CausalLMTarget(model, (2,), BUDGET, tapped_layers=(1,))
     prompt = ModelPrompt((3, 4, 8, 9, 10))
-    state, tapped = target.prefill(prompt)
-    assert tapped.shape == (1, 4, 32)
+    state, read = target.prefill(prompt, Block.of(10, Candidates.chain((7, 9), "")))
+    assert read.tapped.shape == (1, 4, 32)
     with torch.inference_mode():
-        whole = CausalLMTarget(model, (2,), BUDGET, tapped_layers=(1,)).prefill(ModelPrompt((3, 4, 8, 9, 10, 0)))[1]
-    torch.testing.assert_close(tapped[0], whole[0, :4], atol=1e-5, rtol=1e-4)
-    result = target.step(state, Block.of(10, Candidates()))
-    torch.testing.assert_close(result.tapped[0, 0], whole[0, 4], atol=1e-5, rtol=1e-4)
+        # The list of hidden states begins with the embeddings.
+        whole = model(torch.tensor([[3, 4, 8, 9, 10, 7, 9]]), output_hidden_states=True).hidden_states[2]
+    torch.testing.assert_close(read.tapped[0], whole[0, :4], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(read.block.tapped[0], whole[0, 4:], atol=1e-5, rtol=1e-4)
+    result = target.step(state, Block.of(7, Candidates()))
+    torch.testing.assert_close(result.tapped[0, 0], whole[0, 5], atol=1e-5, rtol=1e-4)
 
 
 def test_what_cannot_be_verified_is_refused() -> None:
@@ -159,7 +138,7 @@ def test_what_cannot_be_verified_is_refused() -> None:
         CausalLMTarget(Qwen3ForCausalLM(sliding), (2,), BUDGET)
     target = CausalLMTarget(qwen3(), (2,), BUDGET)
     with pytest.raises(InputError, match="no tokens"):
-        target.prefill(ModelPrompt(()))
+        target.prefill(ModelPrompt(()), Block.of(0, Candidates()))
 
 
 def test_a_prompt_of_one_token_is_a_prompt() -> None:

@@ -29,11 +29,9 @@ def pictures_of(observation: Observation) -> torch.Tensor:
 
 
 def begun(target: NanoTarget, prompt: NanoPrompt) -> tuple[NanoState, StepResult]:
-    """The state when the whole prompt is committed, and what the pass of its last token said."""
-    state, _ = target.prefill(prompt)
-    result = target.step(state, Block.of(prompt.token_ids[-1], Candidates()))
-    target.commit(state, [0])
-    return state, result
+    """The state behind a prompt, and what the pass said of its last token."""
+    state, read = target.prefill(prompt, Block.of(prompt.token_ids[-1], Candidates()))
+    return state, read.block
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +82,8 @@ def test_reading_token_by_token_equals_one_pass_over_everything(target: NanoTarg
     for word in words:
         rows.append(target.step(state, Block.of(word, Candidates())).logits[0])
         target.commit(state, [0])
-    state, _ = target.prefill(prompt)
-    at_once = target.step(state, Block.of(prompt.token_ids[-1], Candidates.chain(words, "test")))
-    torch.testing.assert_close(torch.stack(rows), at_once.logits, atol=1e-4, rtol=1e-4)
+    _, at_once = target.prefill(prompt, Block.of(prompt.token_ids[-1], Candidates.chain(words, "test")))
+    torch.testing.assert_close(torch.stack(rows), at_once.block.logits, atol=1e-4, rtol=1e-4)
 
 
 def test_branches_of_a_tree_do_not_see_each_other(target: NanoTarget) -> None:
@@ -164,8 +161,9 @@ def test_tapped_states_are_those_of_the_layers_asked_for() -> None:
     model = tiny_model()
     plain, tapping = NanoTarget(model, tiny_tokenizer()), NanoTarget(model, tiny_tokenizer(), tapped_layers=(2,))
     prompt = plain.prepare(noise_observation(12))
-    assert plain.prefill(prompt)[1].shape == (0, len(prompt.token_ids) - 1, 48)
-    assert tapping.prefill(prompt)[1].shape == (1, len(prompt.token_ids) - 1, 48)
+    block = Block.of(prompt.token_ids[-1], Candidates())
+    assert plain.prefill(prompt, block)[1].tapped.shape == (0, len(prompt.token_ids) - 1, 48)
+    assert tapping.prefill(prompt, block)[1].tapped.shape == (1, len(prompt.token_ids) - 1, 48)
     (_, untapped), (_, tapped) = begun(plain, prompt), begun(tapping, prompt)
     assert tapped.tapped.shape == (1, 1, 48)
     # Behind the last layer only the final norm and the head are left.
@@ -208,4 +206,4 @@ def test_wrong_cameras_and_endless_commands_are_refused(target: NanoTarget) -> N
     endless = Observation(0, observation.frames, observation.ego_history, "turn left, then right, " * 40)
     prompt = target.prepare(endless)
     with pytest.raises(InputError, match="more than 512; use a shorter command"):
-        target.prefill(prompt)
+        target.prefill(prompt, Block.of(prompt.token_ids[-1], Candidates()))

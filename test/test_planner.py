@@ -14,7 +14,7 @@ from flatrope_planner.planning.core import warm_up
 from flatrope_planner.planning.planner import Planner
 from flatrope_planner.speculation.candidates import Block
 from flatrope_planner.speculation.decoder import Decoder
-from flatrope_planner.speculation.target import StepResult
+from flatrope_planner.speculation.target import Prefill, StepResult
 from flatrope_planner.vla.nano import NanoTarget
 
 STOP = 9
@@ -58,8 +58,11 @@ class ToyTarget:
     def prepare(self, observation: Observation) -> ToyPrompt:
         return ToyPrompt((7, 0))
 
-    def prefill(self, prompt: ToyPrompt) -> tuple[ToyState, torch.Tensor]:
-        return ToyState(list(prompt.token_ids[:-1])), torch.zeros(0, len(prompt.token_ids) - 1, 1)
+    def prefill(self, prompt: ToyPrompt, block: Block) -> tuple[ToyState, Prefill]:
+        state = ToyState(list(prompt.token_ids[:-1]))
+        read = self.step(state, block)
+        self.commit(state, [0])
+        return state, Prefill(torch.zeros(0, len(prompt.token_ids) - 1, 1), read)
 
     def step(self, state: ToyState, block: Block) -> StepResult:
         state.block = list(block.tokens)

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from transformers import PreTrainedModel, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
 from flatrope_planner.errors import InputError
 from flatrope_planner.progress import with_progress
-from flatrope_planner.speculation.candidates import Block, Candidates
+from flatrope_planner.speculation.candidates import Block
 from flatrope_planner.speculation.decoder import Decoder
 from flatrope_planner.speculation.huggingface import CausalLMTarget, ModelPrompt, ModelState
-from flatrope_planner.speculation.target import Prompt, StepResult
+from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
+from flatrope_planner.speculation.target import StepResult
 
 # As long as a rationale: the stop token of a prompt is chosen so that its text ends after 16 tokens or a few more.
 LEAST_TOKENS, MOST_TOKENS = 16, 28
@@ -40,35 +40,6 @@ class LatencyOptions:
     hidden: int = 1024
     seed: int = 0
     threads: int = 2
-
-
-class SetAcceptanceDrafter:
-    """Knows the text, and replaces each token by another one with a set probability."""
-
-    def __init__(self, text: Sequence[int], acceptance: float, vocabulary: int, seed: int) -> None:
-        """Draft for one text; the same seed errs at the same places."""
-        self.name = f"accepts-{round(100 * acceptance)}"
-        random = np.random.default_rng(seed)
-        right = random.uniform(size=len(text)) < acceptance
-        self._text = [token if ok else (token + 1) % vocabulary for token, ok in zip(text, right, strict=True)]
-        self._written = 0
-
-    def begin(self, prompt: Prompt, tapped: Tensor) -> None:
-        """Start at the beginning."""
-        del prompt, tapped
-        self._written = 0
-
-    def propose(self, nodes: int, depth: int) -> Candidates:
-        """The text's next tokens, some wrong."""
-        return Candidates.chain(self._text[self._written :][: min(nodes, depth)], self.name)
-
-    def observe(self, tokens: Sequence[int], tapped: Tensor) -> None:
-        """Go on behind these."""
-        del tapped
-        self._written += len(tokens)
-
-    def reset(self) -> None:
-        """Nothing outlives a request."""
 
 
 def run_latency_benchmark(options: LatencyOptions) -> dict[str, Any]:
@@ -215,22 +186,22 @@ def _measure(model: Qwen3VLForConditionalGeneration, prompt: ModelPrompt, seed: 
     target = _MeteredTarget(model, (stop,), MOST_TOKENS)
     plain = runs["none"] = _decode(target, None, prompt)
     for acceptance in ACCEPTANCES:
-        drafter = SetAcceptanceDrafter(plain.tokens, acceptance, len(target.forbidden), seed)
-        runs[drafter.name] = _decode(target, drafter, prompt)
+        # Like a network, it guesses nothing before the prompt is read.
+        rehearsal = Rehearsal(acceptance, seed=seed, anticipates=False)
+        drafter = RehearsedDrafter(plain.tokens, len(target.forbidden), rehearsal)
+        runs[f"accepts-{round(100 * acceptance)}"] = _decode(target, drafter, prompt)
     target.close()
     return runs
 
 
-def _decode(target: _MeteredTarget, drafter: SetAcceptanceDrafter | None, prompt: ModelPrompt) -> _Run:
+def _decode(target: _MeteredTarget, drafter: RehearsedDrafter | None, prompt: ModelPrompt) -> _Run:
     target.passes_s.clear()
     decoded = Decoder(target, drafter, WIDTH).decode(prompt)
     stats = decoded.speculation
-    # The first pass belongs to the prefill: it brings the first token.
-    passes_s = tuple(target.passes_s[1:])
     return _Run(
         decoded.token_ids,
         decoded.stage_ms["reasoning"] * 1e-3,
-        passes_s,
+        tuple(target.passes_s),
         stats.rounds,
         stats.accepted,
         stats.proposed,

@@ -46,6 +46,11 @@ class BlockDrafter:
         self._context: list[ContextLayer] = []
         self._anchor = self._index = self._delta = 0
 
+    def anticipate(self, prompt: Prompt, nodes: int, depth: int) -> Candidates:
+        """Nothing: there is no state yet to guess from."""
+        del prompt, nodes, depth
+        return Candidates()
+
     @torch.inference_mode()
     def begin(self, prompt: Prompt, tapped: Tensor) -> None:
         """Take in what the target has read of the prompt."""

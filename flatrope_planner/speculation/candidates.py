@@ -48,6 +48,12 @@ class Candidates:
             tuple(self.sources[i] for i in kept),
         )
 
+    def followed_by(self, more: "Candidates") -> "Candidates":
+        """This chain, and behind its last token another tree."""
+        offset = len(self.tokens)
+        parents = (parent + offset if parent != ROOT else offset - 1 for parent in more.parents)
+        return Candidates(self.tokens + more.tokens, (*self.parents, *parents), self.sources + more.sources)
+
     def depths(self) -> list[int]:
         """Distance of each token from the root: 1 for its children."""
         depths: list[int] = []

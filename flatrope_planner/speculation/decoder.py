@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import torch
-from torch import Tensor
 
 from flatrope_planner.domain import Rationale, RationaleToken, SpeculationStats
 from flatrope_planner.errors import InputError
-from flatrope_planner.speculation.candidates import ROOT, Block, Candidates
+from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
-from flatrope_planner.speculation.target import DecodingState, Prompt, Target
+from flatrope_planner.speculation.opening import Opening
+from flatrope_planner.speculation.target import DecodingState, Prompt, StepResult, Target
+from flatrope_planner.speculation.verification import Verified, verify
 from flatrope_planner.speculation.writing import TARGET_SOURCE, Choice, Writing
 
 P = TypeVar("P", bound=Prompt)
@@ -39,17 +40,6 @@ class DecodedRationale(Generic[S]):
     state: S
     # "prefill", "reasoning", and of the latter "draft" and "verify".
     stage_ms: dict[str, float]
-
-
-@dataclass(frozen=True)
-class _Verified:
-    """What a pass settled."""
-
-    # Rows of accepted candidates; row 0, the anchor, is always kept.
-    rows: list[int]
-    choices: list[Choice]
-    # Whether the last token was read in this pass; otherwise it is the next anchor.
-    last_is_read: bool
 
 
 class Decoder(Generic[P, S]):
@@ -85,12 +75,9 @@ class Decoder(Generic[P, S]):
         """
         clock = _Clock()
         writing = Writing()
-        state, tapped = self._target.prefill(prompt)
-        self._drafter.begin(prompt, tapped)
-        # The first token, too, comes from a pass of the common shape; what it tells beyond that token is won.
-        verified = self._round(state, prompt.token_ids[-1], writing, _Clock())
+        state, opening = self._open(prompt, writing)
         prefill_s = clock.lap()
-        complete = self._write(state, verified, writing, clock)
+        complete = self._write(state, opening, writing, clock)
         stages_s = {"prefill": prefill_s, "reasoning": clock.passed_s - prefill_s}
         stages_s |= {"draft": clock.draft_s, "verify": clock.verify_s}
         return DecodedRationale(
@@ -101,69 +88,67 @@ class Decoder(Generic[P, S]):
             {stage: duration_s * MILLISECONDS_PER_SECOND for stage, duration_s in stages_s.items()},
         )
 
-    def _write(self, state: S, verified: _Verified, writing: Writing, clock: "_Clock") -> bool:
+    def _open(self, prompt: P, writing: Writing) -> tuple[S, Opening[P]]:
+        """Read the prompt, and with it what its text may begin with."""
+        nodes, depth = self._room(writing)
+        guessed = self._drafter.anticipate(prompt, nodes, depth) if nodes and depth else Candidates()
+        candidates = guessed.pruned(nodes, depth, self._target.forbidden)
+        state, read = self._target.prefill(prompt, self._block(prompt.token_ids[-1], candidates))
+        opening = Opening(prompt, read, self._verify(read.block, candidates))
+        writing.add(opening.verified.choices[:1], len(candidates.tokens), len(opening.verified.rows))
+        opening.show(self._drafter)
+        return state, opening
+
+    def _write(self, state: S, opening: Opening[P], writing: Writing, clock: "_Clock") -> bool:
         """Rounds until the stop token or the end of the budget; whether the target itself came to the end."""
+        last_is_read = False
         while True:
             if writing.tokens[-1] == self._target.stop_token:
-                if not verified.last_is_read:
+                if not last_is_read:
                     self._read(state, writing.tokens[-1:])
                 return True
             if len(writing.tokens) >= self._target.token_budget:
                 self._force_ending(state, writing)
                 return False
             writing.round += 1
-            verified = self._round(state, writing.tokens[-1], writing, clock)
+            last_is_read = self._round(state, opening, writing, clock)
 
-    def _round(self, state: S, anchor: int, writing: Writing, clock: "_Clock") -> _Verified:
-        """Propose, verify and commit once."""
+    def _round(self, state: S, opening: Opening[P], writing: Writing, clock: "_Clock") -> bool:
+        """Propose, verify and commit once; whether the last token of the text has been read."""
         clock.lap()
-        candidates = self._propose(writing)
+        candidates = self._propose(opening.foreseen if writing.round == 1 else Candidates(), writing)
         clock.draft_s += clock.lap()
-        result = self._target.step(state, self._block(anchor, candidates))
-        verified = self._verify(result.logits, candidates)
+        result = self._target.step(state, self._block(writing.tokens[-1], candidates))
+        verified = self._verify(result, candidates)
         clock.verify_s += clock.lap()
-        self._target.commit(state, [0, *verified.rows])
+        rows = [0, *verified.rows]
+        self._target.commit(state, rows)
         writing.add(verified.choices, len(candidates.tokens), len(verified.rows))
-        tokens = [choice.token for choice in verified.choices]
-        self._drafter.observe(tokens, result.tapped[:, [0, *verified.rows]])
+        if writing.round == 1:
+            opening.show_next(self._drafter, verified, result)
+        else:
+            self._drafter.observe([choice.token for choice in verified.choices], result.tapped[:, rows])
         clock.draft_s += clock.lap()
-        return verified
+        return verified.last_is_read
 
-    def _propose(self, writing: Writing) -> Candidates:
-        # One token of the budget is the target's own.
-        depth = max(self._target.token_budget - len(writing.tokens) - 1, 0)
-        nodes = self._width - 1
-        if not nodes or not depth:
-            return Candidates()
-        return self._drafter.propose(nodes, depth).pruned(nodes, depth, self._target.forbidden)
+    def _room(self, writing: Writing) -> tuple[int, int]:
+        """How many candidates the next block takes, and how deep: one token of the budget is the target's own."""
+        return self._width - 1, max(self._target.token_budget - len(writing.tokens) - 1, 0)
+
+    def _propose(self, foreseen: Candidates, writing: Writing) -> Candidates:
+        nodes, depth = self._room(writing)
+        candidates = foreseen.pruned(nodes, depth, self._target.forbidden)
+        known = len(candidates.tokens)
+        if known < min(nodes, depth) and self._target.stop_token not in candidates.tokens:
+            candidates = candidates.followed_by(self._drafter.propose(nodes - known, depth - known))
+        return candidates.pruned(nodes, depth, self._target.forbidden)
 
     def _block(self, anchor: int, candidates: Candidates) -> Block:
         block = Block.of(anchor, candidates)
         return block.padded(max(self._rows, len(block.tokens)))
 
-    def _verify(self, logits: Tensor, candidates: Candidates) -> _Verified:
-        """Follow the target's choices through the candidates for as long as these hold them.
-
-        Args:
-            logits: (width, vocabulary) behind the anchor and each candidate.
-            candidates: the tokens behind the anchor.
-        """
-        best, chosen = logits.masked_fill(self._target.forbidden, -torch.inf).float().topk(2, dim=-1)
-        token_of, margin_of = chosen[:, 0].tolist(), (best[:, 0] - best[:, 1]).tolist()
-        children = {(p, t): i for i, (p, t) in enumerate(zip(candidates.parents, candidates.tokens, strict=True))}
-        rows, choices = list[int](), list[Choice]()
-        at = ROOT
-        while True:
-            token = token_of[at + 1]
-            found = children.get((at, token))
-            source = TARGET_SOURCE if found is None else candidates.sources[found]
-            choices.append(Choice(token, source, margin_of[at + 1]))
-            if found is None:
-                return _Verified(rows, choices, last_is_read=False)
-            rows.append(found + 1)
-            if token == self._target.stop_token:
-                return _Verified(rows, choices, last_is_read=True)
-            at = found
+    def _verify(self, result: StepResult, candidates: Candidates) -> Verified:
+        return verify(result.logits, candidates, self._target.forbidden, self._target.stop_token)
 
     def _force_ending(self, state: S, writing: Writing) -> None:
         """Append the end marks that are missing, unasked."""

@@ -14,6 +14,10 @@ class Drafter(Protocol):
 
     name: str
 
+    def anticipate(self, prompt: Prompt, nodes: int, depth: int) -> Candidates:
+        """What the text of a new request may begin with, before the target has read anything of it."""
+        ...
+
     def begin(self, prompt: Prompt, tapped: Tensor) -> None:
         """A new request: forget the one before. `tapped` (taps, n - 1, hidden) belongs to all tokens but the last."""
         ...
@@ -35,6 +39,11 @@ class NoDrafter:
     """Proposes nothing: plain greedy decoding."""
 
     name = ""
+
+    def anticipate(self, prompt: Prompt, nodes: int, depth: int) -> Candidates:
+        """No candidates."""
+        del prompt, nodes, depth
+        return Candidates()
 
     def begin(self, prompt: Prompt, tapped: Tensor) -> None:
         """Nothing to prepare."""

@@ -38,6 +38,11 @@ class EagleDrafter:
         self._state: Tensor | None = None
         self._index = self._delta = 0
 
+    def anticipate(self, prompt: Prompt, nodes: int, depth: int) -> Candidates:
+        """Nothing: there is no state yet to guess from."""
+        del prompt, nodes, depth
+        return Candidates()
+
     def begin(self, prompt: Prompt, tapped: Tensor) -> None:
         """Take in what the target has read of the prompt."""
         self._context = self._state = None

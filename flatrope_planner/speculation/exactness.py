@@ -5,17 +5,13 @@ the device in use keeps to it. *tolerant*: blocks of any size. *audit*: canonica
 again without speculation; one that differs switches speculation off.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
-import numpy as np
-from torch import Tensor
-
-from flatrope_planner.speculation.candidates import ROOT, Candidates
 from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
 from flatrope_planner.speculation.drafter import Drafter
+from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
 from flatrope_planner.speculation.target import DecodingState, Prompt, Target
 
 P = TypeVar("P", bound=Prompt)
@@ -109,42 +105,8 @@ def self_test(target: Target[P, S], prompt: P, width: int) -> list[Divergence]:
     plain = Decoder(target, None, width).decode(prompt)
     found = []
     for trial in range(TRIALS):
-        guesser = _Guesser(plain.token_ids, len(target.forbidden), trial)
-        divergence = compare(Decoder(target, guesser, width).decode(prompt), plain)
+        rehearsal = Rehearsal(RIGHT_SHARE, BRANCHES, trial)
+        drafter = RehearsedDrafter(plain.token_ids, len(target.forbidden), rehearsal)
+        divergence = compare(Decoder(target, drafter, width).decode(prompt), plain)
         found += [] if divergence is None else [divergence]
     return found
-
-
-class _Guesser:
-    """Knows the text, and now and then forgets it."""
-
-    name = "self-test"
-
-    def __init__(self, text: Sequence[int], vocabulary: int, seed: int) -> None:
-        self._text, self._vocabulary = list(text), vocabulary
-        self._random = np.random.default_rng(seed)
-        self._written = 0
-
-    def begin(self, prompt: Prompt, tapped: Tensor) -> None:
-        del prompt, tapped
-        self._written = 0
-
-    def propose(self, nodes: int, depth: int) -> Candidates:
-        tokens, parents = list[int](), list[int]()
-        parent = ROOT
-        for token in self._text[self._written :][:depth]:
-            level: list[int] = self._random.integers(0, self._vocabulary, BRANCHES).tolist()
-            right = int(self._random.integers(BRANCHES))
-            if self._random.uniform() < RIGHT_SHARE:
-                level[right] = token
-            parents += [parent] * BRANCHES
-            parent = len(tokens) + right
-            tokens += level
-        return Candidates(tuple(tokens[:nodes]), tuple(parents[:nodes]), (self.name,) * len(tokens[:nodes]))
-
-    def observe(self, tokens: Sequence[int], tapped: Tensor) -> None:
-        del tapped
-        self._written += len(tokens)
-
-    def reset(self) -> None:
-        self._written = 0

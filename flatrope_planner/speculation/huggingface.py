@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.speculation.candidates import Block
-from flatrope_planner.speculation.slots import PATH_ATTENTION, CacheShape, SlotCache
-from flatrope_planner.speculation.target import StepResult
+from flatrope_planner.speculation.slots import PATH_ATTENTION, CacheShape, Layout, SlotCache
+from flatrope_planner.speculation.target import Prefill, StepResult
 
 
 @dataclass(frozen=True)
@@ -86,56 +86,44 @@ class CausalLMTarget:
             config.num_hidden_layers, config.num_key_value_heads, head_dim, model.dtype, str(model.device)
         )
         self.ending, self.stop_token, self.token_budget = tuple(ending), ending[-1], token_budget
+        pictures = (getattr(model.config, f"{kind}_token_id", None) for kind in ("image", "video"))
+        self._placeholders = {token for token in pictures if token is not None}
         self.forbidden = torch.zeros(config.vocab_size, dtype=torch.bool)
         self.forbidden[list(forbidden)] = True
         self.forbidden = self.forbidden.to(model.device)
 
     @torch.inference_mode()
-    def prefill(self, prompt: ModelPrompt) -> tuple[ModelState, Tensor]:
+    def prefill(self, prompt: ModelPrompt, block: Block) -> tuple[ModelState, Prefill]:
         """Read a prompt; see `Target.prefill`.
 
         Raises:
             InputError: when there is no token to continue from.
         """
-        read = len(prompt.token_ids) - 1
-        if read < 0:
+        before = len(prompt.token_ids) - 1
+        if before < 0:
             msg = "prompt: no tokens, expected at least one"
             raise InputError(msg)
-        cache = SlotCache(self._shape, read, 1 + self.token_budget + len(self.ending))
+        cache = SlotCache(self._shape, before, 1 + self.token_budget + len(self.ending))
         state = ModelState(cache, prompt.rope_delta)
-        if not read:
-            return state, torch.empty(len(self._tapped_layers), 0, self._trunk.config.hidden_size)
-        ids = torch.tensor([prompt.token_ids[:-1]], device=self._model.device)
-        positions = torch.arange(read)[None] if prompt.positions is None else prompt.positions[:, :-1]
-        out = self._model.base_model(
-            input_ids=ids,
-            position_ids=_for_model(positions, self._model.device),
-            attention_mask=_causal(read, self._model),
-            cache=cache,
-            output_hidden_states=bool(self._tapped_layers),
-            **{name: value.to(self._model.device) for name, value in prompt.inputs.items()},
-        )
-        cache.keep(range(read))
-        return state, self._tapped(out)
+        positions = torch.arange(before)[None] if prompt.positions is None else prompt.positions[:, :-1]
+        behind = (torch.from_numpy(block.offsets) + before + state.rope_delta).expand(len(positions), -1)
+        # A candidate that looks like a picture's placeholder would be taken for one.
+        candidates = [token if token not in self._placeholders else block.tokens[0] for token in block.tokens]
+        rows = _Rows((*prompt.token_ids[:-1], *candidates), torch.cat([positions, behind], dim=1), cache.layout(block))
+        inputs = {name: value.to(self._model.device) for name, value in prompt.inputs.items()}
+        out = self._read(self._model.base_model, rows, cache, inputs)
+        cache.keep(range(before + 1))
+        tapped = self._tapped(out)
+        return state, Prefill(tapped[:, :before], StepResult(self._logits(out, before), tapped[:, before:]))
 
     @torch.inference_mode()
     def step(self, state: ModelState, block: Block) -> StepResult:
         """Read a block; see `Target.step`."""
-        ids = torch.tensor([block.tokens], device=self._model.device)
         positions = torch.from_numpy(block.offsets)[None] + state.length + state.rope_delta
         if state.rope_delta:
             positions = positions.expand(3, -1)
-        out = self._trunk(
-            input_ids=ids,
-            position_ids=_for_model(positions, self._model.device),
-            # Four axes, so that it is taken as it is; what is seen stands in the layout.
-            attention_mask=torch.zeros(1, 1, 1, 1, dtype=self._model.dtype, device=self._model.device),
-            cache=state.cache,
-            layout=state.cache.layout(block),
-            output_hidden_states=bool(self._tapped_layers),
-        )
-        logits: Tensor = self._model.get_output_embeddings()(out.last_hidden_state[0])
-        return StepResult(logits, self._tapped(out))
+        out = self._read(self._trunk, _Rows(block.tokens, positions, state.cache.layout(block)), state.cache, {})
+        return StepResult(self._logits(out, 0), self._tapped(out))
 
     @torch.inference_mode()
     def commit(self, state: ModelState, kept: Sequence[int]) -> None:
@@ -150,6 +138,26 @@ class CausalLMTarget:
         """One token."""
         return self._decode([token])
 
+    def _read(self, module: nn.Module, rows: "_Rows", cache: SlotCache, inputs: Mapping[str, Tensor]) -> object:
+        """One pass of the trunk, or of the whole that also sees pictures."""
+        device = self._model.device
+        return module(
+            input_ids=torch.tensor([rows.ids], device=device),
+            position_ids=_for_model(rows.positions, device),
+            # Four axes, so that it is taken as it is; what is seen stands in the layout.
+            attention_mask=torch.zeros(1, 1, 1, 1, dtype=self._model.dtype, device=device),
+            cache=cache,
+            layout=rows.layout,
+            output_hidden_states=bool(self._tapped_layers),
+            **inputs,
+        )
+
+    def _logits(self, out: object, first: int) -> Tensor:
+        """Of the rows from `first` on."""
+        hidden: Tensor = out.last_hidden_state[0, first:]  # type: ignore[attr-defined]
+        logits: Tensor = self._model.get_output_embeddings()(hidden)
+        return logits
+
     def _tapped(self, out: object) -> Tensor:
         # The list of hidden states begins with the embeddings.
         levels = [out.hidden_states[layer + 1][0] for layer in self._tapped_layers]  # type: ignore[attr-defined]
@@ -157,6 +165,16 @@ class CausalLMTarget:
             return torch.stack(levels)
         hidden: Tensor = out.last_hidden_state[0]  # type: ignore[attr-defined]
         return hidden.new_empty(0, *hidden.shape)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What one pass reads."""
+
+    ids: tuple[int, ...]
+    # int64 (axes, n).
+    positions: Tensor
+    layout: Layout
 
 
 def _require_plain_attention(config: object) -> None:
@@ -170,9 +188,3 @@ def _require_plain_attention(config: object) -> None:
 def _for_model(positions: Tensor, device: torch.device) -> Tensor:
     """(axes, n) -> (1, n) for one axis, else (axes, 1, n)."""
     return positions.to(device) if len(positions) == 1 else positions[:, None].to(device)
-
-
-def _causal(rows: int, model: PreTrainedModel) -> Tensor:
-    """Additive mask (1, 1, rows, rows)."""
-    hidden = torch.full((rows, rows), torch.finfo(model.dtype).min, dtype=model.dtype, device=model.device)
-    return hidden.triu(1)[None, None]

@@ -52,8 +52,13 @@ class MedusaDrafter:
         self._heads, self._norm, self._head, self._shape = heads.eval(), norm, head, shape
         self._state: Tensor | None = None
 
+    def anticipate(self, prompt: Prompt, nodes: int, depth: int) -> Candidates:
+        """Nothing: there is no state yet to guess from."""
+        del prompt, nodes, depth
+        return Candidates()
+
     def begin(self, prompt: Prompt, tapped: Tensor) -> None:
-        """The prompt's last token is not read yet: the first token is guessed by nobody."""
+        """Heads guess from the state of the last token that was read; `observe` brings it."""
         del prompt, tapped
         self._state = None
 

@@ -20,6 +20,11 @@ class PromptLookupDrafter:
         """Nothing read yet."""
         self._tokens: list[int] = []
 
+    def anticipate(self, prompt: Prompt, nodes: int, depth: int) -> Candidates:
+        """What followed the prompt's last tokens before."""
+        self._tokens = list(prompt.token_ids)
+        return self.propose(nodes, depth)
+
     def begin(self, prompt: Prompt, tapped: Tensor) -> None:
         """Look in this prompt from now on."""
         del tapped

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -25,7 +26,7 @@ MAX_WIDTH = 128
 
 @dataclass(frozen=True)
 class Layout:
-    """What the rows of a block attend over."""
+    """What the rows of a block attend over; rows before the block are the prompt, read in the same pass."""
 
     # Slots, from the first, that every row sees: the prompt.
     shared: int
@@ -53,9 +54,7 @@ class SlotCache:
         self.length = 0
 
     def update(self, key: Tensor, value: Tensor, layer: int, *_: object, **__: object) -> tuple[Tensor, Tensor]:
-        """Write a pass's keys and values (1, kv_heads, n, head_dim) behind the committed ones.
-
-        All slots come back, or those of the pass alone while it is the first.
+        """Write a pass's keys and values (1, kv_heads, n, head_dim) behind the committed ones; all slots come back.
 
         Raises:
             InputError: when the pass does not fit.
@@ -66,8 +65,6 @@ class SlotCache:
             raise InputError(msg)
         self.keys[layer, :, :, self.length : end] = key
         self.values[layer, :, :, self.length : end] = value
-        if not self.length:
-            return key, value
         return self.keys[layer], self.values[layer]
 
     def layout(self, block: Block) -> Layout:
@@ -76,11 +73,13 @@ class SlotCache:
         Raises:
             InputError: when a path is longer than there are places.
         """
-        committed = list(range(self.shared, self.length))
+        # In the first pass the prompt is about to be written before the block.
+        start = max(self.length, self.shared)
+        committed = list(range(self.shared, start))
         paths = torch.zeros(len(block.tokens), self._places, dtype=torch.int64)
         seen = torch.zeros(len(block.tokens), self._places, dtype=torch.bool)
         for row, ancestors in enumerate(block.paths()):
-            path = committed + [self.length + ancestor for ancestor in ancestors]
+            path = committed + [start + ancestor for ancestor in ancestors]
             if len(path) > self._places:
                 msg = f"cache: a path of {len(path)} tokens does not fit into {self._places} places"
                 raise InputError(msg)
@@ -145,7 +144,13 @@ def path_attention(
             module, query, key, value, attention_mask, scaling=scaling, **others
         )
         return usual
-    return _attend_to_paths(query[0], key[0], value[0], scaling, layout)[None], None
+    before = query.shape[2] - len(layout.paths)
+    mixed = [_attend_to_paths(query[0, :, before:], key[0], value[0], scaling, layout)]
+    if before:
+        q, k, v = (part[:, :, :before] for part in (query, key, value))
+        causal = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scaling, enable_gqa=True)
+        mixed.insert(0, causal[0].transpose(0, 1))
+    return torch.cat(mixed)[None], None
 
 
 def _attend_to_paths(query: Tensor, key: Tensor, value: Tensor, scaling: float, layout: Layout) -> Tensor:

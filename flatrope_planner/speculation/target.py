@@ -55,6 +55,16 @@ class StepResult:
     tapped: Tensor
 
 
+@dataclass(frozen=True)
+class Prefill:
+    """What the first pass computed."""
+
+    # (taps, n - 1, hidden): hidden states of the prompt's tokens but for the last.
+    tapped: Tensor
+    # Of the block: the prompt's last token and the candidates behind it.
+    block: StepResult
+
+
 P_contra = TypeVar("P_contra", bound=Prompt, contravariant=True)
 S = TypeVar("S", bound=DecodingState)
 
@@ -70,11 +80,11 @@ class Target(Protocol[P_contra, S]):
     # Most tokens that a rationale may have, end marks not counted.
     token_budget: int
 
-    def prefill(self, prompt: P_contra) -> tuple[S, Tensor]:
-        """Read the prompt but for its last token, which is the anchor of the first block.
+    def prefill(self, prompt: P_contra, block: Block) -> tuple[S, Prefill]:
+        """Read the prompt, and in the same pass the block whose anchor is the prompt's last token.
 
         Returns:
-            The state, these tokens committed, and their tapped states (taps, n, hidden).
+            The state, with the prompt committed and nothing of the candidates, and what was computed.
         """
         ...
 

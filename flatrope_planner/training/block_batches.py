@@ -13,7 +13,7 @@ from flatrope_planner.training.objective import IGNORED
 from flatrope_planner.training.traces import Trace
 from flatrope_planner.vla.attention_mask import additive
 
-# Blocks of one text that are trained on at a time; the first one, behind the prompt, always among them.
+# Blocks of one text that are trained on at a time; the one behind the text's first token always among them.
 ANCHORS = 8
 
 
@@ -67,10 +67,10 @@ def _row(
 ) -> dict[str, Tensor]:
     tokens, prompt = trace.tokens.long(), trace.prompt
     length = len(tokens)
-    # An anchor is known but not read; something has to follow it.
-    later = np.arange(prompt, length - 1)
-    chosen = rng.choice(later, ANCHORS - 1, replace=len(later) < ANCHORS - 1) if len(later) else [prompt - 1]
-    anchor_index = torch.tensor([prompt - 1, *np.resize(chosen, ANCHORS - 1)])
+    # An anchor is known but not read; something has to follow it. The text's first token comes with the prompt.
+    later = np.arange(prompt + 1, length - 1)
+    chosen = rng.choice(later, ANCHORS - 1, replace=len(later) < ANCHORS - 1) if len(later) else [prompt]
+    anchor_index = torch.tensor([prompt, *np.resize(chosen, ANCHORS - 1)])
     places = anchor_index[:, None] + torch.arange(1, block_size)
     inside = places < length
     within = places.clamp(max=length - 1)

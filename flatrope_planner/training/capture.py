@@ -19,16 +19,17 @@ S = TypeVar("S", bound=DecodingState)
 
 def trace_of(target: Target[P, S], prompt: P, text: tuple[int, ...]) -> Trace:
     """What goes on in a target that writes `text`, end marks included, behind a prompt."""
-    state, of_prompt = target.prefill(prompt)
-    result = target.step(state, Block.of(prompt.token_ids[-1], Candidates.chain(text[:-1], "")))
-    likeliest = result.logits.masked_fill(target.forbidden, -torch.inf).float().log_softmax(-1).topk(LIKELIEST, dim=-1)
+    _, read = target.prefill(prompt, Block.of(prompt.token_ids[-1], Candidates.chain(text[:-1], "")))
+    likeliest = (
+        read.block.logits.masked_fill(target.forbidden, -torch.inf).float().log_softmax(-1).topk(LIKELIEST, dim=-1)
+    )
     count = len(prompt.token_ids)
     behind = torch.arange(count, count + len(text)).expand(3, -1) + prompt.rope_delta
     return Trace(
         tokens=torch.tensor([*prompt.token_ids, *text]),
         prompt=count,
         positions=torch.cat([prompt.rotary_positions(), behind], dim=1),
-        tapped=torch.cat([of_prompt, result.tapped], dim=1),
+        tapped=torch.cat([read.tapped, read.block.tapped], dim=1),
         pinned=torch.tensor(list(prompt.pinned)),
         likeliest=likeliest.indices,
         log_probability=likeliest.values,

@@ -18,7 +18,7 @@ from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.speculation.candidates import Block
 from flatrope_planner.speculation.fingerprint import fingerprint
 from flatrope_planner.speculation.slots import PATH_ATTENTION, CacheShape, Layout, SlotCache
-from flatrope_planner.speculation.target import StepResult
+from flatrope_planner.speculation.target import Prefill, StepResult
 from flatrope_planner.vla.cache import KeyValues
 from flatrope_planner.vla.config import NanoConfig
 from flatrope_planner.vla.flow import integrate
@@ -184,7 +184,7 @@ class NanoTarget:
         return NanoPrompt(tokens, features, estimate_speed(position, rotation, HISTORY_PERIOD_S))
 
     @torch.inference_mode()
-    def prefill(self, prompt: NanoPrompt) -> tuple[NanoState, Tensor]:
+    def prefill(self, prompt: NanoPrompt, block: Block) -> tuple[NanoState, Prefill]:
         """Read a prompt; see `Target.prefill`.
 
         Raises:
@@ -194,18 +194,25 @@ class NanoTarget:
         if len(ids) > MAX_PROMPT:
             msg = f"prompt: {len(ids)} tokens, more than {MAX_PROMPT}; use a shorter command"
             raise InputError(msg)
+        before = len(ids) - 1
         # Behind the prompt's last token there is room for the rationale and its end.
-        cache = SlotCache(self._cache_shape, len(ids) - 1, 1 + TOKEN_BUDGET + len(self.ending))
+        cache = SlotCache(self._cache_shape, before, 1 + TOKEN_BUDGET + len(self.ending))
         state = NanoState(cache, prompt.tokens.rope_delta, prompt.speed_mps)
-        reading = self._read(state, ids[:-1], positions[:, :-1], features=prompt.features)
-        cache.keep(range(len(ids) - 1))
-        return state, reading.tapped[:, 0]
+        rows = Rows(
+            np.concatenate([ids[:-1], block.tokens]),
+            np.concatenate([positions[:, :-1], _positions(block, before + state.rope_delta)], axis=1),
+            cache.layout(block),
+        )
+        reading = self._read(state, rows, prompt.features)
+        cache.keep(range(len(ids)))
+        logits = self._model.logits(reading.hidden[0, before:])
+        return state, Prefill(reading.tapped[:, 0, :before], StepResult(logits, reading.tapped[:, 0, before:]))
 
     @torch.inference_mode()
     def step(self, state: NanoState, block: Block) -> StepResult:
         """Read a block; see `Target.step`."""
-        positions = np.tile(block.offsets + state.length + state.rope_delta, (3, 1))
-        reading = self._read(state, np.array(block.tokens), positions, layout=state.cache.layout(block))
+        positions = _positions(block, state.length + state.rope_delta)
+        reading = self._read(state, Rows(np.array(block.tokens), positions, state.cache.layout(block)))
         return StepResult(self._model.logits(reading.hidden[0]), reading.tapped[:, 0])
 
     @torch.inference_mode()
@@ -253,16 +260,25 @@ class NanoTarget:
         features: VisionFeatures = self._model.vision(torch.from_numpy(picture)[None])
         return features
 
-    def _read(
-        self,
-        state: NanoState,
-        ids: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        features: VisionFeatures | None = None,
-        layout: Layout | None = None,
-    ) -> Reading:
-        token_ids, places = torch.from_numpy(ids)[None], torch.from_numpy(positions)[:, None]
-        return self._model.read(token_ids, places, state.cache, features, layout, self._tapped_layers)
+    def _read(self, state: NanoState, rows: "Rows", features: VisionFeatures | None = None) -> Reading:
+        token_ids, places = torch.from_numpy(rows.ids)[None], torch.from_numpy(rows.positions)[:, None]
+        return self._model.read(token_ids, places, state.cache, features, rows.layout, self._tapped_layers)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What one pass reads."""
+
+    # int64 (n,).
+    ids: NDArray[np.int64]
+    # int64 (3, n).
+    positions: NDArray[np.int64]
+    layout: Layout
+
+
+def _positions(block: Block, start: int) -> NDArray[np.int64]:
+    """Rotary positions (3, n) of a block whose anchor stands at `start`."""
+    return np.tile(block.offsets + start, (3, 1))
 
 
 def observation_spec(config: NanoConfig) -> ObservationSpec:
