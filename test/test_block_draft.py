@@ -31,7 +31,7 @@ TAPS = (0, 2)
 MODEL = tiny_model()
 TARGET = NanoTarget(MODEL, tiny_tokenizer(), TAPS)
 TARGET.token_budget = 12
-EMBEDDINGS, HEAD = MODEL.vlm.get_input_embeddings(), MODEL.vlm.lm_head
+PARTS = TARGET.parts
 
 
 def config(scheme: RotaryScheme = RotaryScheme.FLAT, block_size: int = 4) -> BlockDraftConfig:
@@ -84,11 +84,11 @@ def test_drafting_step_by_step_is_what_was_trained(scheme: RotaryScheme, traces:
     trace = traces[0]
     prompt = TARGET.prepare(noise_observation(0))
     text = trace.tokens[trace.prompt :].tolist()
-    drafter = BlockDrafter(draft, EMBEDDINGS, HEAD)
+    drafter = BlockDrafter(draft, PARTS)
     whole = trace.tapped.float()
     batch = block_batch([trace], 4, np.random.default_rng(0))
     with torch.no_grad():
-        wanted = BlockLearner(draft, EMBEDDINGS, HEAD).logits(batch)[0]
+        wanted = BlockLearner(draft, PARTS).logits(batch)[0]
     drafter.begin(prompt, whole[:, : trace.prompt - 1])
     for place, token in enumerate(text[:-1]):
         anchors = (batch.block.index[0].view(-1, 4)[:, 0] == trace.prompt - 1 + place).nonzero().flatten()
@@ -129,17 +129,17 @@ def test_a_draft_learns_the_targets_texts_and_never_changes_them(
     for number in range(13):
         write_drive(tmp_path / f"{number:03d}.safetensors", traces)
     options = DraftTrainingOptions(tmp_path, tmp_path / "work", steps=60, batch=3, peak_rate=1e-2, loss=kind)
-    learner = BlockLearner(new_draft(), EMBEDDINGS, HEAD)
+    learner = BlockLearner(new_draft(), PARTS)
     trainer = DraftTrainer(options, learner)
     before = trainer.score()
     trainer.run(lambda: False)
     assert trainer.score() > before + 0.5
-    drafter = BlockDrafter(learner.network, EMBEDDINGS, HEAD)
+    drafter = BlockDrafter(learner.network, PARTS)
     for seed in range(3):
         prompt = TARGET.prepare(noise_observation(seed))
         plain = Decoder(TARGET, None, 8).decode(prompt)
         for shape in Shape:
-            drafter = BlockDrafter(learner.network, EMBEDDINGS, HEAD, shape)
+            drafter = BlockDrafter(learner.network, PARTS, shape)
             assert Decoder(TARGET, drafter, 8).decode(prompt).token_ids == plain.token_ids
 
 
@@ -154,7 +154,7 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, trace
     def trained(work: Path, *stops: int) -> dict[str, torch.Tensor]:
         for stop in stops:
             options = DraftTrainingOptions(tmp_path, work, steps=6, batch=2)
-            trainer = DraftTrainer(options, BlockLearner(new_draft(), EMBEDDINGS, HEAD))
+            trainer = DraftTrainer(options, BlockLearner(new_draft(), PARTS))
             trainer.run(partial(reached, count(), stop))
         assert trainer.finished
         return trainer.optimiser.average
@@ -189,7 +189,7 @@ def test_tapped_states_of_a_trace_are_those_that_decoding_shows(traces: list[Tra
             self.heard.append(tapped)
             super().observe(tokens, tapped)  # type: ignore[arg-type]
 
-    listener = Listener(new_draft(), EMBEDDINGS, HEAD)
+    listener = Listener(new_draft(), PARTS)
     prompt = TARGET.prepare(noise_observation(1))
     decoded = Decoder(TARGET, listener, 8).decode(prompt)
     trace = trace_of(TARGET, prompt, decoded.token_ids)

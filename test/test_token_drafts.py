@@ -26,7 +26,7 @@ TAPS = (0, 2)
 MODEL = tiny_model()
 TARGET = NanoTarget(MODEL, tiny_tokenizer(), TAPS)
 TARGET.token_budget = 12
-EMBEDDINGS, HEAD, NORM = MODEL.vlm.get_input_embeddings(), MODEL.vlm.lm_head, MODEL.vlm.model.language_model.norm
+PARTS = TARGET.parts
 
 
 def eagle(scheme: RotaryScheme = RotaryScheme.FLAT) -> EagleDraft:
@@ -59,11 +59,11 @@ def traces() -> list[Trace]:
 def test_eagle_drafts_what_it_is_trained_on(scheme: RotaryScheme, traces: list[Trace]) -> None:
     draft, trace = eagle(scheme), traces[0]
     text, whole = trace.tokens[trace.prompt :].tolist(), trace.tapped.float()
-    learner = EagleLearner(draft, EMBEDDINGS, HEAD)
+    learner = EagleLearner(draft, PARTS)
     batch = learner.batch([trace, traces[1]], np.random.default_rng(0))
     with torch.no_grad():
         wanted = learner.logits(batch)[0].softmax(-1)
-    drafter = EagleDrafter(draft, EMBEDDINGS, HEAD)
+    drafter = EagleDrafter(draft, PARTS)
     drafter.begin(TARGET.prepare(noise_observation(0)), whole[:, : trace.prompt - 1])
     for place, token in enumerate(text[:-1]):
         guesses = drafter.guesses()
@@ -79,11 +79,11 @@ def test_eagle_drafts_what_it_is_trained_on(scheme: RotaryScheme, traces: list[T
 def test_medusa_drafts_what_it_is_trained_on(traces: list[Trace]) -> None:
     heads, trace = medusa(), traces[1]
     text, whole = trace.tokens[trace.prompt :].tolist(), trace.tapped.float()
-    learner = MedusaLearner(heads, NORM, HEAD)
+    learner = MedusaLearner(heads, PARTS)
     batch = learner.batch([trace], np.random.default_rng(0))
     with torch.no_grad():
-        wanted = HEAD(NORM(heads(batch.states))).argmax(-1)
-    drafter = MedusaDrafter(heads, NORM, HEAD)
+        wanted = PARTS.logits(PARTS.normed(heads(batch.states))).argmax(-1)
+    drafter = MedusaDrafter(heads, PARTS)
     drafter.begin(TARGET.prepare(noise_observation(1)), whole[:, : trace.prompt - 1])
     assert drafter.propose(7, 7).tokens == ()
     for place, token in enumerate(text[:-1]):
@@ -99,11 +99,7 @@ def test_texts_are_learnt_and_never_changed(kind: str, tmp_path: Path, traces: l
         write_drive(tmp_path / f"{number:03d}.safetensors", traces)
     options = DraftTrainingOptions(tmp_path, tmp_path / "work", steps=60, batch=3, peak_rate=1e-2)
     network = eagle() if kind == "eagle" else medusa()
-    learner: Any = (
-        EagleLearner(network, EMBEDDINGS, HEAD)
-        if isinstance(network, EagleDraft)
-        else MedusaLearner(network, NORM, HEAD)
-    )
+    learner: Any = EagleLearner(network, PARTS) if isinstance(network, EagleDraft) else MedusaLearner(network, PARTS)
     trainer: DraftTrainer[Any] = DraftTrainer(options, learner)
     before = trainer.score()
     trainer.run(lambda: False)
@@ -113,9 +109,9 @@ def test_texts_are_learnt_and_never_changed(kind: str, tmp_path: Path, traces: l
         plain = Decoder(TARGET, None, 16).decode(prompt)
         for shape in Shape:
             drafter = (
-                EagleDrafter(network, EMBEDDINGS, HEAD, shape)
+                EagleDrafter(network, PARTS, shape)
                 if isinstance(network, EagleDraft)
-                else MedusaDrafter(network, NORM, HEAD, shape)
+                else MedusaDrafter(network, PARTS, shape)
             )
             drafted = Decoder(TARGET, drafter, 16).decode(prompt)
             assert drafted.token_ids == plain.token_ids

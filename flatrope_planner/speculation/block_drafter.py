@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from enum import Enum
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from flatrope_planner.speculation.block_draft import BlockDraft, ContextLayer, Places
+from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.candidates import Candidates
 from flatrope_planner.speculation.target import Prompt
 from flatrope_planner.speculation.tree import MAX_CHILDREN, Guess, grow_chain, grow_tree
@@ -25,23 +26,21 @@ class BlockDrafter:
     def __init__(
         self,
         draft: BlockDraft,
-        embeddings: nn.Embedding,
-        head: nn.Module,
+        parts: BorrowedParts,
         shape: Shape = Shape.CHAIN,
         context_tokens: int | None = None,
     ) -> None:
-        """Draft for the target that embeddings and head belong to.
+        """Draft for the target that the parts belong to.
 
         Args:
             draft: the network.
-            embeddings: the target's.
-            head: the target's, hidden states -> logits.
+            parts: the target's.
             shape: a chain, or a tree of the likeliest paths.
             context_tokens: how many of the last prompt tokens the draft sees, besides the prompt's pinned ones; None
                 for all.
         """
         self.name = f"block-{draft.config.scheme.value}"
-        self._draft, self._embeddings, self._head = draft.eval(), embeddings, head
+        self._draft, self._parts = draft.eval(), parts
         self._shape, self._context_tokens = shape, context_tokens
         self._context: list[ContextLayer] = []
         self._anchor = self._index = self._delta = 0
@@ -56,9 +55,9 @@ class BlockDrafter:
         """Take in what the target has read of the prompt."""
         self._anchor, self._index, self._delta = prompt.token_ids[-1], tapped.shape[1], prompt.rope_delta
         seen = self._window(prompt, tapped.shape[1])
-        index = torch.tensor(seen)
-        places = Places(index[None], prompt.rotary_positions()[:, None, seen])
-        self._context = self._draft.context(tapped[:, None, seen], places)
+        index = torch.tensor(seen, device=tapped.device)
+        places = Places(index[None], prompt.rotary_positions()[:, None, seen].to(tapped.device))
+        self._context = self._draft.context(tapped[:, None, seen].float(), places)
 
     def propose(self, nodes: int, depth: int) -> Candidates:
         """A chain or a tree of guesses."""
@@ -72,18 +71,16 @@ class BlockDrafter:
     def guesses(self) -> "BlockGuesses":
         """What may follow, by path."""
         size = self._draft.config.block_size
-        masks = self._draft.mask_embedding.expand(size - 1, -1)
-        block = torch.cat([self._embeddings(torch.tensor([self._anchor])), masks])[None]
-        index = torch.arange(self._index, self._index + size)[None]
-        hidden = self._draft(block, Places(index, (index + self._delta).expand(3, 1, -1)), self._context, None)
-        return BlockGuesses(self._draft, self._head(hidden[0, 1:]).float(), self._anchor, self.name)
+        masks = self._draft.mask_embedding.expand(1, size - 1, -1)
+        block = torch.cat([self._parts.embed_chain([self._anchor]), masks], dim=1)
+        hidden = self._draft(block, self._places(size), self._context, None)
+        return BlockGuesses(self._draft, self._parts.logits(hidden[0, 1:]), self._anchor, self.name)
 
     @torch.inference_mode()
     def observe(self, tokens: Sequence[int], tapped: Tensor) -> None:
         """Take in what the target has read since; the last of `tokens` is the new anchor."""
         count = tapped.shape[1]
-        index = torch.arange(self._index, self._index + count)[None]
-        read = self._draft.context(tapped[:, None], Places(index, (index + self._delta).expand(3, 1, -1)))
+        read = self._draft.context(tapped[:, None].float(), self._places(count))
         self._context = [
             (torch.cat([k, new_k], dim=2), torch.cat([v, new_v], dim=2))
             for (k, v), (new_k, new_v) in zip(self._context, read, strict=True)
@@ -92,6 +89,11 @@ class BlockDrafter:
 
     def reset(self) -> None:
         """Nothing is learnt while driving."""
+
+    def _places(self, count: int) -> Places:
+        """Of so many tokens from the next one on."""
+        index = torch.arange(self._index, self._index + count, device=self._parts.device)[None]
+        return Places(index, (index + self._delta).expand(3, 1, -1))
 
     def _window(self, prompt: Prompt, length: int) -> list[int]:
         """Tokens of the prompt that the draft sees."""
@@ -119,7 +121,8 @@ class BlockGuesses:
 
     @torch.inference_mode()
     def _guess(self, place: int, before: int) -> list[Guess]:
-        logits = self._logits[place] + self._draft.predecessor_logits(torch.tensor(before))
+        known = torch.tensor(before, device=self._logits.device)
+        logits = self._logits[place] + self._draft.predecessor_logits(known)
         likeliest, tokens = logits.softmax(-1).topk(min(MAX_CHILDREN, len(logits)))
         pairs = zip(tokens.tolist(), likeliest.tolist(), strict=True)
         return [Guess(token, probability, self._source) for token, probability in pairs]

@@ -91,8 +91,7 @@ class Decoder(Generic[P, S]):
     def _open(self, prompt: P, writing: Writing) -> tuple[S, Opening[P]]:
         """Read the prompt, and with it what its text may begin with."""
         nodes, depth = self._room(writing)
-        guessed = self._drafter.anticipate(prompt, nodes, depth) if nodes and depth else Candidates()
-        candidates = guessed.pruned(nodes, depth, self._target.forbidden)
+        candidates = self._drafter.anticipate(prompt, nodes, depth).pruned(nodes, depth, self._target.forbidden)
         state, read = self._target.prefill(prompt, self._block(prompt.token_ids[-1], candidates))
         opening = Opening(prompt, read, self._verify(read.block, candidates))
         writing.add(opening.verified.choices[:1], len(candidates.tokens), len(opening.verified.rows))

@@ -15,11 +15,14 @@ class Drafter(Protocol):
     name: str
 
     def anticipate(self, prompt: Prompt, nodes: int, depth: int) -> Candidates:
-        """What the text of a new request may begin with, before the target has read anything of it."""
+        """A new request: what may its text begin with, before the target has read anything of it?"""
         ...
 
     def begin(self, prompt: Prompt, tapped: Tensor) -> None:
-        """A new request: forget the one before. `tapped` (taps, n - 1, hidden) belongs to all tokens but the last."""
+        """The request's prompt has been read. `tapped` (taps, n - 1, hidden) belongs to all tokens but the last.
+
+        Comes again when the request has to be started over: what was observed of it is to be forgotten.
+        """
         ...
 
     def propose(self, nodes: int, depth: int) -> Candidates:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from flatrope_planner.speculation.block_draft import ContextLayer, Places
 from flatrope_planner.speculation.block_drafter import Shape
+from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.candidates import Candidates
 from flatrope_planner.speculation.eagle_draft import EagleDraft
 from flatrope_planner.speculation.target import Prompt
@@ -28,12 +29,10 @@ class _Written:
 class EagleDrafter:
     """Guesses token by token."""
 
-    def __init__(
-        self, draft: EagleDraft, embeddings: nn.Embedding, head: nn.Module, shape: Shape = Shape.CHAIN
-    ) -> None:
-        """Draft for the target that embeddings and head belong to."""
+    def __init__(self, draft: EagleDraft, parts: BorrowedParts, shape: Shape = Shape.CHAIN) -> None:
+        """Draft for the target that the parts belong to."""
         self.name = f"eagle3-{draft.config.scheme.value}"
-        self._draft, self._embeddings, self._head, self._shape = draft.eval(), embeddings, head, shape
+        self._draft, self._parts, self._shape = draft.eval(), parts, shape
         self._context: ContextLayer | None = None
         self._state: Tensor | None = None
         self._index = self._delta = 0
@@ -62,11 +61,11 @@ class EagleDrafter:
             msg = "the draft has read nothing yet"
             raise RuntimeError(msg)
         root = _Written(self._state, self._context)
-        return EagleGuesses(self._draft, (self._embeddings, self._head), root, (self._index, self._delta), self.name)
+        return EagleGuesses(self._draft, self._parts, root, (self._index, self._delta), self.name)
 
     def observe(self, tokens: Sequence[int], tapped: Tensor) -> None:
         """Take in what the target has read since: behind each of these rows it has chosen the token of its place."""
-        index = torch.arange(self._index, self._index + tapped.shape[1]) + self._delta
+        index = torch.arange(self._index, self._index + tapped.shape[1], device=tapped.device) + self._delta
         self._read(tokens, tapped, index.expand(3, 1, -1))
 
     def reset(self) -> None:
@@ -78,8 +77,9 @@ class EagleDrafter:
         count = len(following)
         if not count:
             return
-        embeds, states = self._embeddings(torch.tensor([list(following)])), self._draft.fuse(tapped[:, None])
-        places = Places(torch.arange(self._index, self._index + count)[None], target_positions)
+        embeds, states = self._parts.embed_chain(following), self._draft.fuse(tapped[:, None].float())
+        index = torch.arange(self._index, self._index + count, device=tapped.device)
+        places = Places(index[None], target_positions.to(tapped.device))
         context = _joined(self._context, self._draft.keys_and_values(embeds, states, places))
         # Only the state behind the last token is drafted from; it sees all pairs.
         last = Places(places.index[:, -1:], places.target[..., -1:])
@@ -93,13 +93,13 @@ class EagleGuesses:
     def __init__(
         self,
         draft: EagleDraft,
-        target_parts: tuple[nn.Embedding, nn.Module],
+        parts: BorrowedParts,
         root: _Written,
         place: tuple[int, int],
         source: str,
     ) -> None:
         """Start behind the last committed token; `place` is the next pair's index and the prompt's rope delta."""
-        self._draft, (self._embeddings, self._head) = draft, target_parts
+        self._draft, self._parts = draft, parts
         self._index, self._delta = place
         self._source = source
         self._written: dict[tuple[int, ...], _Written] = {(): root}
@@ -108,7 +108,7 @@ class EagleGuesses:
     def __call__(self, path: tuple[int, ...]) -> list[Guess]:
         """The likeliest tokens behind a path."""
         state = self._follow(path).state
-        probability = self._head(self._draft.norm(state[0, 0])).float().softmax(-1)
+        probability = self._parts.logits(self._draft.norm(state[0, 0])).softmax(-1)
         likeliest, tokens = probability.topk(min(MAX_CHILDREN, len(probability)))
         pairs = zip(tokens.tolist(), likeliest.tolist(), strict=True)
         return [Guess(token, chance, self._source) for token, chance in pairs]
@@ -116,8 +116,8 @@ class EagleGuesses:
     def _follow(self, path: tuple[int, ...]) -> _Written:
         if path not in self._written:
             before = self._follow(path[:-1])
-            embeds = self._embeddings(torch.tensor([[path[-1]]]))
-            index = torch.tensor([[self._index + len(path) - 1]])
+            embeds = self._parts.embed_chain(path[-1:])
+            index = torch.tensor([[self._index + len(path) - 1]], device=self._parts.device)
             places = Places(index, (index + self._delta).expand(3, 1, -1))
             context = _joined(before.context, self._draft.keys_and_values(embeds, before.state, places))
             self._written[path] = _Written(self._draft(embeds, before.state, places, context, None), context)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from flatrope_planner.speculation.block_drafter import Shape
+from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.candidates import Candidates
 from flatrope_planner.speculation.target import Prompt
 from flatrope_planner.speculation.tree import MAX_CHILDREN, Guess, grow_chain, grow_tree
@@ -47,9 +48,9 @@ class MedusaDrafter:
 
     name = "medusa"
 
-    def __init__(self, heads: MedusaHeads, norm: nn.Module, head: nn.Module, shape: Shape = Shape.CHAIN) -> None:
-        """Draft for the target that norm and head belong to."""
-        self._heads, self._norm, self._head, self._shape = heads.eval(), norm, head, shape
+    def __init__(self, heads: MedusaHeads, parts: BorrowedParts, shape: Shape = Shape.CHAIN) -> None:
+        """Draft for the target that the parts belong to."""
+        self._heads, self._parts, self._shape = heads.eval(), parts, shape
         self._state: Tensor | None = None
 
     def anticipate(self, prompt: Prompt, nodes: int, depth: int) -> Candidates:
@@ -81,7 +82,7 @@ class MedusaDrafter:
 
     @torch.inference_mode()
     def _guesses(self, state: Tensor) -> "_MedusaGuesses":
-        probability = self._head(self._norm(self._heads(state))).float().softmax(-1)
+        probability = self._parts.logits(self._parts.normed(self._heads(state.float()))).softmax(-1)
         likeliest, tokens = probability.topk(min(MAX_CHILDREN, probability.shape[-1]), dim=-1)
         return _MedusaGuesses(tokens.tolist(), likeliest.tolist())
 

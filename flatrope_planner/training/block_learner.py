@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from flatrope_planner.speculation.block_draft import BlockDraft
+from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.training.block_batches import BlockBatch, block_batch
 from flatrope_planner.training.draft_scoring import DraftLoss, DraftScore, score_guesses
 from flatrope_planner.training.traces import Trace
@@ -15,12 +16,10 @@ from flatrope_planner.training.traces import Trace
 class BlockLearner:
     """A block draft and the parts of the target that it borrows."""
 
-    def __init__(
-        self, draft: BlockDraft, embeddings: nn.Embedding, head: nn.Module, context_tokens: int | None = None
-    ) -> None:
+    def __init__(self, draft: BlockDraft, parts: BorrowedParts, context_tokens: int | None = None) -> None:
         """Teach `draft`; see `block_batches.block_batch` for `context_tokens`."""
         self.network = draft
-        self._embeddings, self._head, self._context_tokens = embeddings, head, context_tokens
+        self._parts, self._context_tokens = parts, context_tokens
 
     def batch(self, traces: Sequence[Trace], rng: np.random.Generator) -> BlockBatch:
         """Blocks behind some anchors of each text."""
@@ -33,11 +32,10 @@ class BlockLearner:
     def logits(self, batch: BlockBatch) -> Tensor:
         """Logits (S, A, B - 1, vocabulary)."""
         draft, size = self.network, self.network.config.block_size
-        anchors = self._embeddings(batch.anchors)[:, :, None]
-        masks = draft.mask_embedding.expand(*batch.anchors.shape, size - 1, -1).to(anchors.dtype)
+        anchors = self._parts.embed(batch.anchors)[:, :, None]
+        masks = draft.mask_embedding.expand(*batch.anchors.shape, size - 1, -1)
         block = torch.cat([anchors, masks], dim=2).flatten(1, 2)
         context = draft.context(batch.tapped, batch.context)
         hidden = draft(block, batch.block, context, batch.mask)
         guessed = hidden.reshape(*batch.anchors.shape, size, -1)[:, :, 1:]
-        logits: Tensor = self._head(guessed).float() + draft.predecessor_logits(batch.before)
-        return logits
+        return self._parts.logits(guessed) + draft.predecessor_logits(batch.before)

@@ -8,14 +8,13 @@ from pathlib import Path
 import torch
 
 from flatrope_planner.errors import InputError
-from flatrope_planner.speculation.block_draft import BlockDraft, BlockDraftConfig
 from flatrope_planner.speculation.draft_checkpoint import save_draft
 from flatrope_planner.speculation.rotary import RotaryScheme
-from flatrope_planner.training.block_learner import BlockLearner
 from flatrope_planner.training.draft import DraftTrainer, DraftTrainingOptions
+from flatrope_planner.training.draft_kinds import DraftKind, DraftSizes, new_learner
 from flatrope_planner.training.draft_scoring import DraftLoss
 from flatrope_planner.training.target import StopRequest
-from flatrope_planner.training.traces import TraceHeader, read_header
+from flatrope_planner.training.traces import read_header
 from flatrope_planner.vla.nano import NanoTarget
 
 
@@ -26,16 +25,15 @@ class DraftCommand:
     training: DraftTrainingOptions
     out: Path
     weights: Path | None
-    scheme: RotaryScheme
-    block_size: int
-    layers: int
-    context_tokens: int | None
+    sizes: DraftSizes
     jobs: int
 
 
 def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `flatrope train draft`."""
-    plain, sizes = DraftTrainingOptions(Path("out/traces/nano"), Path("out/train/draft")), BlockDraftConfig(0, 0, ())
+    plain, sizes = DraftTrainingOptions(Path("out/traces/nano"), Path("out/train/draft")), DraftSizes()
+    kinds = [kind.value for kind in DraftKind]
+    parser.add_argument("--kind", choices=kinds, default=sizes.kind.value, help="default: %(default)s")
     parser.add_argument(
         "--traces", type=Path, default=plain.traces, help="of `flatrope capture` (default: %(default)s)"
     )
@@ -69,17 +67,14 @@ def command_of(arguments: argparse.Namespace) -> DraftCommand:
         loss=DraftLoss(arguments.loss),
         seed=arguments.seed,
     )
-    scheme = RotaryScheme(arguments.scheme)
-    return DraftCommand(
-        training,
-        arguments.out,
-        arguments.weights,
-        scheme,
+    sizes = DraftSizes(
+        DraftKind(arguments.kind),
+        RotaryScheme(arguments.scheme),
         arguments.block_size,
         arguments.layers,
         arguments.context_tokens,
-        arguments.jobs,
     )
+    return DraftCommand(training, arguments.out, arguments.weights, sizes, arguments.jobs)
 
 
 def train_draft(command: DraftCommand) -> Mapping[str, object]:
@@ -97,8 +92,7 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
         )
         raise InputError(msg)
     torch.manual_seed(command.training.seed)
-    draft = BlockDraft(_config(command, header))
-    learner = BlockLearner(draft, target.embeddings, target.head, command.context_tokens)
+    learner = new_learner(command.sizes, header, target.parts)
     trainer = DraftTrainer(command.training, learner)
     with StopRequest() as wants_stop:
         trainer.run(wants_stop)
@@ -106,20 +100,6 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     if not trainer.finished:
         print(f"stopped at step {trainer.optimiser.step_count}; run the same command again to go on")
         return result
-    draft.load_state_dict(trainer.optimiser.average, strict=False)
-    save_draft(command.out, draft, header.fingerprint)
+    trainer.draft.load_state_dict(trainer.optimiser.average, strict=False)
+    save_draft(command.out, trainer.draft, header.fingerprint)
     return {**result, "out": str(command.out)}
-
-
-def _config(command: DraftCommand, header: TraceHeader) -> BlockDraftConfig:
-    return BlockDraftConfig(
-        hidden=header.hidden,
-        vocab_size=header.vocab_size,
-        tapped_layers=header.tapped_layers,
-        block_size=command.block_size,
-        layers=command.layers,
-        scheme=command.scheme,
-        # A short rationale behind a few hundred tokens wants the target's own base.
-        theta=header.rope_theta,
-        mrope_section=header.mrope_section if command.scheme is RotaryScheme.MROPE else None,
-    )

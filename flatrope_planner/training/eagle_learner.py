@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from flatrope_planner.speculation.block_draft import Places
+from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.eagle_draft import EagleDraft
 from flatrope_planner.speculation.eagle_drafter import MAX_DEPTH
 from flatrope_planner.training.block_batches import padded
@@ -36,10 +37,10 @@ class EagleBatch:
 class EagleLearner:
     """An EAGLE-3 draft and the parts of the target that it borrows."""
 
-    def __init__(self, draft: EagleDraft, embeddings: nn.Embedding, head: nn.Module) -> None:
+    def __init__(self, draft: EagleDraft, parts: BorrowedParts) -> None:
         """Teach `draft`."""
         self.network = draft
-        self._embeddings, self._head = embeddings, head
+        self._parts = parts
 
     def batch(self, traces: Sequence[Trace], rng: np.random.Generator) -> EagleBatch:
         """All places of each text."""
@@ -66,20 +67,20 @@ class EagleLearner:
         """Logits (S, Q, K, vocabulary)."""
         draft = self.network
         fused = draft.fuse(batch.tapped)
-        key, value = draft.keys_and_values(self._embeddings(batch.following), fused, batch.context)
+        key, value = draft.keys_and_values(self._parts.embed(batch.following), fused, batch.context)
         mask = additive(torch.arange(key.shape[2]) <= batch.first[:, :, None])
         own = additive(torch.eye(batch.first.shape[1], dtype=torch.bool)).expand(len(mask), -1, -1)
         states = fused.gather(1, batch.first[..., None].expand(-1, -1, fused.shape[-1]))
         guessed = []
         for step in range(batch.tokens.shape[2]):
-            embeds, index = self._embeddings(batch.tokens[:, :, step]), batch.first + step
+            embeds, index = self._parts.embed(batch.tokens[:, :, step]), batch.first + step
             places = Places(index, (index + batch.delta).expand(3, -1, -1))
             if step:
                 new_key, new_value = draft.keys_and_values(embeds, states, places)
                 key, value = torch.cat([key, new_key], dim=2), torch.cat([value, new_value], dim=2)
                 mask = torch.cat([mask, own], dim=2)
             states = draft(embeds, states, places, (key, value), mask[:, None])
-            guessed.append(self._head(draft.norm(states)))
+            guessed.append(self._parts.logits(draft.norm(states)))
         return torch.stack(guessed, dim=2)
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.medusa import MedusaHeads
 from flatrope_planner.training.draft_scoring import DraftLoss, DraftScore, Truth, score_guesses
 from flatrope_planner.training.objective import IGNORED
@@ -26,10 +27,10 @@ class MedusaBatch:
 class MedusaLearner:
     """Medusa heads and the parts of the target that they borrow."""
 
-    def __init__(self, heads: MedusaHeads, norm: nn.Module, head: nn.Module) -> None:
+    def __init__(self, heads: MedusaHeads, parts: BorrowedParts) -> None:
         """Teach `heads`."""
         self.network = heads
-        self._norm, self._head = norm, head
+        self._parts = parts
 
     def batch(self, traces: Sequence[Trace], rng: np.random.Generator) -> MedusaBatch:
         """All places of each text."""
@@ -40,7 +41,7 @@ class MedusaLearner:
 
     def score(self, batch: MedusaBatch, kind: DraftLoss) -> DraftScore:
         """How well the heads guess."""
-        return score_guesses(self._head(self._norm(self.network(batch.states))), batch.truth, kind)
+        return score_guesses(self._parts.logits(self._parts.normed(self.network(batch.states))), batch.truth, kind)
 
     def _row(self, trace: Trace) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         tokens, prompt = trace.tokens.long(), trace.prompt

@@ -54,14 +54,21 @@ class Optimiser:
         self.average: dict[str, Tensor] = {name: value.detach().clone() for name, value in self._named.items()}
         self.step_count = 0
 
-    def step(self, loss: Tensor) -> float:
-        """One step down the loss; returns the norm of the gradient before clipping."""
+    def step(self, loss: Tensor, merge: Callable[[Iterable[Tensor]], None] | None = None) -> float:
+        """One step down the loss; returns the norm of the gradient before clipping.
+
+        Args:
+            loss: of a batch.
+            merge: brings the gradients of several processes together, in place.
+        """
         rate = self._schedule(self.step_count)
         _set_rate(self._adam, rate)
         _set_rate(self._muon, rate * MUON_SHARE)
         for each in (self._adam, self._muon):
             each.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
+        if merge is not None:
+            merge(p.grad for p in self._parameters if p.grad is not None)
         norm = float(nn.utils.clip_grad_norm_(self._parameters, MAX_GRADIENT_NORM))
         if math.isfinite(norm):
             self._adam.step()

@@ -10,11 +10,13 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
+from transformers import Qwen3VLForConditionalGeneration
 
 from flatrope_planner.dimensions import FUTURE_POINTS, HISTORY_PERIOD_S
 from flatrope_planner.domain import CameraFrame, Image, Observation, ObservationSpec, Trajectory
 from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.candidates import Block
 from flatrope_planner.speculation.fingerprint import fingerprint
 from flatrope_planner.speculation.slots import PATH_ATTENTION, CacheShape, Layout, SlotCache
@@ -149,16 +151,14 @@ class NanoTarget:
         return fingerprint(self._model.vlm)
 
     @property
-    def embeddings(self) -> nn.Embedding:
-        """Token embeddings, for drafts."""
-        embeddings: nn.Embedding = self._model.vlm.get_input_embeddings()
-        return embeddings
+    def parts(self) -> BorrowedParts:
+        """What drafts borrow."""
+        return BorrowedParts(self.vlm.get_input_embeddings(), self.vlm.model.language_model.norm, self.vlm.lm_head)
 
     @property
-    def head(self) -> nn.Module:
-        """Hidden states -> logits, for drafts."""
-        head: nn.Module = self._model.vlm.lm_head
-        return head
+    def vlm(self) -> Qwen3VLForConditionalGeneration:
+        """The text and vision model itself: what transformers would run."""
+        return self._model.vlm
 
     @property
     def parameters(self) -> int:

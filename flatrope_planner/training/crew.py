@@ -1,0 +1,51 @@
+"""Several processes at one training, as `accelerate launch` and `torchrun` start them."""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import torch
+from torch import Tensor, distributed
+
+T = TypeVar("T")
+
+
+class Crew:
+    """The processes of this training; one, unless the environment says otherwise."""
+
+    def __init__(self) -> None:
+        """Join the others, if there are any."""
+        self.size = int(os.environ.get("WORLD_SIZE", "1"))
+        self.rank = int(os.environ.get("RANK", "0"))
+        if self.size > 1 and not distributed.is_initialized():
+            distributed.init_process_group("gloo")
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process reports and writes."""
+        return self.rank == 0
+
+    def share(self, batch: Sequence[T]) -> list[T]:
+        """This process's part of a batch."""
+        return list(batch[self.rank :: self.size])
+
+    def average(self, values: Iterable[Tensor]) -> None:
+        """Replace values by their mean over all processes."""
+        if self.size == 1:
+            return
+        for value in values:
+            distributed.all_reduce(value)
+            value.div_(self.size)
+
+    def agree(self, *, wish: bool) -> bool:
+        """Whether any process wishes so: all stop together or none does."""
+        if self.size == 1:
+            return wish
+        votes = torch.tensor([int(wish)])
+        distributed.all_reduce(votes, op=distributed.ReduceOp.MAX)
+        return bool(votes.item())
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        if self.size > 1:
+            distributed.barrier()

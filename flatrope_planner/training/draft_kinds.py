@@ -1,0 +1,80 @@
+"""The kinds of draft that can be trained, each with what teaches it."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from flatrope_planner.speculation.block_draft import BlockDraft, BlockDraftConfig
+from flatrope_planner.speculation.borrowed import BorrowedParts
+from flatrope_planner.speculation.eagle_draft import EagleDraft, EagleDraftConfig
+from flatrope_planner.speculation.medusa import MedusaConfig, MedusaHeads
+from flatrope_planner.speculation.rotary import RotaryScheme
+from flatrope_planner.training.block_learner import BlockLearner
+from flatrope_planner.training.draft import DraftLearner
+from flatrope_planner.training.eagle_learner import EagleLearner
+from flatrope_planner.training.medusa_learner import MedusaLearner
+from flatrope_planner.training.traces import TraceHeader
+
+
+class DraftKind(Enum):
+    """What is trained."""
+
+    BLOCK = "block"
+    EAGLE3 = "eagle3"
+    MEDUSA = "medusa"
+
+
+@dataclass(frozen=True)
+class DraftSizes:
+    """What a kind may be asked for; a kind ignores what it does not have."""
+
+    kind: DraftKind = DraftKind.BLOCK
+    scheme: RotaryScheme = RotaryScheme.FLAT
+    # The anchor and the tokens guessed behind it.
+    block_size: int = 8
+    # Of the block draft.
+    layers: int = 2
+    # How many of the last tokens the block draft sees besides the ego history, None for all.
+    context_tokens: int | None = None
+
+
+def new_learner(sizes: DraftSizes, header: TraceHeader, parts: BorrowedParts) -> DraftLearner[Any]:
+    """A fresh draft for the target that the traces are of, and its teacher."""
+    match sizes.kind:
+        case DraftKind.BLOCK:
+            draft = BlockDraft(_block_config(sizes, header))
+            return BlockLearner(draft, parts, sizes.context_tokens)
+        case DraftKind.EAGLE3:
+            return EagleLearner(EagleDraft(_eagle_config(sizes, header)), parts)
+        case DraftKind.MEDUSA:
+            heads = MedusaHeads(MedusaConfig(header.hidden, header.tapped_layers, heads=sizes.block_size - 1))
+            return MedusaLearner(heads, parts)
+
+
+def _block_config(sizes: DraftSizes, header: TraceHeader) -> BlockDraftConfig:
+    return BlockDraftConfig(
+        header.hidden,
+        header.vocab_size,
+        header.tapped_layers,
+        block_size=sizes.block_size,
+        layers=sizes.layers,
+        scheme=sizes.scheme,
+        # A short rationale behind a few hundred tokens wants the target's own base.
+        theta=header.rope_theta,
+        mrope_section=_section(sizes, header),
+    )
+
+
+def _eagle_config(sizes: DraftSizes, header: TraceHeader) -> EagleDraftConfig:
+    return EagleDraftConfig(
+        header.hidden,
+        header.vocab_size,
+        header.tapped_layers,
+        scheme=sizes.scheme,
+        theta=header.rope_theta,
+        mrope_section=_section(sizes, header),
+    )
+
+
+def _section(sizes: DraftSizes, header: TraceHeader) -> tuple[int, ...] | None:
+    return header.mrope_section if sizes.scheme is RotaryScheme.MROPE else None
