@@ -67,7 +67,7 @@ class BlockDrafter:
     def guesses(self) -> "BlockGuesses":
         """What may follow, by path."""
         size = self._draft.config.block_size
-        masks = self._draft.mask_embedding.expand(size - 1, -1)
+        masks = self._draft.mask(self._embeddings).expand(size - 1, -1)
         block = torch.cat([self._embeddings(torch.tensor([self._anchor])), masks])[None]
         index = torch.arange(self._index, self._index + size)[None]
         hidden = self._draft(block, Places(index, (index + self._delta).expand(3, 1, -1)), self._context, None)

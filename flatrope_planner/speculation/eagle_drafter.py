@@ -103,7 +103,7 @@ class EagleGuesses:
     def __call__(self, path: tuple[int, ...]) -> list[Guess]:
         """The likeliest tokens behind a path."""
         state = self._follow(path).state
-        probability = self._head(self._draft.norm(state[0, 0])).float().softmax(-1)
+        probability = self._draft.logits(state[0, 0], self._head).float().softmax(-1)
         likeliest, tokens = probability.topk(min(MAX_CHILDREN, len(probability)))
         pairs = zip(tokens.tolist(), likeliest.tolist(), strict=True)
         return [Guess(token, chance, self._source) for token, chance in pairs]

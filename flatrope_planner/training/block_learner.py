@@ -34,7 +34,7 @@ class BlockLearner:
         """Logits (S, A, B - 1, vocabulary)."""
         draft, size = self.network, self.network.config.block_size
         anchors = self._embeddings(batch.anchors)[:, :, None]
-        masks = draft.mask_embedding.expand(*batch.anchors.shape, size - 1, -1).to(anchors.dtype)
+        masks = draft.mask(self._embeddings).expand(*batch.anchors.shape, size - 1, -1).to(anchors.dtype)
         block = torch.cat([anchors, masks], dim=2).flatten(1, 2)
         context = draft.context(batch.tapped, batch.context)
         hidden = draft(block, batch.block, context, batch.mask)
