@@ -36,7 +36,16 @@ PARTS = TARGET.parts
 
 def config(scheme: RotaryScheme = RotaryScheme.FLAT, block_size: int = 4) -> BlockDraftConfig:
     section = (2, 2, 2) if scheme is RotaryScheme.MROPE else None
-    sizes = BlockDraftConfig(48, len(TARGET.forbidden), TAPS, block_size, 2, 4, 2, 12, 48, predecessor_rank=4)
+    sizes = BlockDraftConfig(
+        48,
+        len(TARGET.forbidden),
+        TAPS,
+        block_size=block_size,
+        heads=4,
+        head_dim=12,
+        intermediate=48,
+        predecessor_rank=4,
+    )
     return replace(sizes, scheme=scheme, mrope_section=section)
 
 

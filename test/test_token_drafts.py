@@ -1,5 +1,6 @@
 """EAGLE-3 and Medusa: what is trained is what is drafted, texts are learnt, and none is ever changed."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ PARTS = TARGET.parts
 def eagle(scheme: RotaryScheme = RotaryScheme.FLAT) -> EagleDraft:
     torch.manual_seed(0)
     section = (2, 2, 2) if scheme is RotaryScheme.MROPE else None
-    draft = EagleDraft(EagleDraftConfig(48, len(TARGET.forbidden), TAPS, 4, 2, 12, 48, scheme, mrope_section=section))
+    sizes = EagleDraftConfig(48, len(TARGET.forbidden), TAPS, heads=4, head_dim=12, intermediate=48)
+    draft = EagleDraft(replace(sizes, scheme=scheme, mrope_section=section))
     with torch.no_grad():
         for weight in draft.parameters():
             if weight.ndim >= 2:

@@ -7,7 +7,7 @@ choice, and a low-rank term adds what the token before a place says about it, so
 together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,28 +15,21 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
-from flatrope_planner.speculation.rotary import DraftRotary, RotaryScheme, rotate
+from flatrope_planner.speculation.draft_config import DraftConfig
+from flatrope_planner.speculation.rotary import DraftRotary, rotate
 
 
-@dataclass(frozen=True)
-class BlockDraftConfig:
+@dataclass(frozen=True, kw_only=True)
+class BlockDraftConfig(DraftConfig):
     """Sizes of a block draft, and which target it is for."""
 
-    hidden: int
-    vocab_size: int
-    tapped_layers: tuple[int, ...]
     # The anchor and the tokens guessed behind it.
     block_size: int = 8
     layers: int = 2
-    heads: int = 6
-    kv_heads: int = 2
-    head_dim: int = 32
-    intermediate: int = 512
-    scheme: RotaryScheme = RotaryScheme.FLAT
-    theta: float = 10_000.0
-    mrope_section: tuple[int, ...] | None = None
     # Rank of what the token before adds to the logits; 0 for none.
     predecessor_rank: int = 32
+    # The token of the target whose embedding stands for a place to be guessed; None where the draft has learnt one.
+    mask_token: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +44,14 @@ class Places:
 ContextLayer = tuple[Tensor, Tensor]
 
 
+def feature_norms(config: DraftConfig) -> nn.ModuleList:
+    """What each tapped state goes through before they are fused."""
+    taps = range(len(config.tapped_layers))
+    if not config.feature_norm:
+        return nn.ModuleList(nn.Identity() for _ in taps)
+    return nn.ModuleList(Qwen3RMSNorm(config.hidden, config.norm_eps) for _ in taps)
+
+
 class BlockDraft(nn.Module):
     """The network; knows tokens as embeddings and answers with hidden states for the target's head."""
 
@@ -59,19 +60,26 @@ class BlockDraft(nn.Module):
         super().__init__()
         self.config = config
         taps = len(config.tapped_layers)
-        self.feature_norms = nn.ModuleList(Qwen3RMSNorm(config.hidden) for _ in range(taps))
+        self.feature_norms = feature_norms(config)
         self.fc = nn.Linear(taps * config.hidden, config.hidden, bias=False)
-        self.hidden_norm = Qwen3RMSNorm(config.hidden)
-        self.mask_embedding = nn.Parameter(torch.randn(config.hidden) * 0.02)
+        self.hidden_norm = Qwen3RMSNorm(config.hidden, config.norm_eps)
+        own_mask = config.mask_token is None
+        self.mask_embedding = nn.Parameter(torch.randn(config.hidden) * 0.02) if own_mask else None
         self._layers = [_Layer(config) for _ in range(config.layers)]
         self.layers = nn.ModuleList(self._layers)
-        self.norm = Qwen3RMSNorm(config.hidden)
+        self.norm = Qwen3RMSNorm(config.hidden, config.norm_eps)
         self.rotary = DraftRotary(config.scheme, config.head_dim, config.theta, config.mrope_section)
         rank = config.predecessor_rank
         self.before = nn.Embedding(config.vocab_size, rank) if rank else None
         self.after = nn.Linear(rank, config.vocab_size, bias=False) if rank else None
         if self.after is not None:
             nn.init.zeros_(self.after.weight)
+
+    def mask(self, embed: Callable[[Tensor], Tensor]) -> Tensor:
+        """What stands for a place to be guessed, (hidden,): learnt, or one of the target's embeddings."""
+        if self.mask_embedding is not None:
+            return self.mask_embedding
+        return embed(torch.tensor(self.config.mask_token, device=self.fc.weight.device))
 
     def context(self, tapped: Tensor, places: Places) -> list[ContextLayer]:
         """What each layer keeps of tokens that the target has read: (taps, S, T, hidden) tapped states."""
@@ -114,7 +122,8 @@ class _Attention(nn.Module):
         self.k_proj = nn.Linear(config.hidden, config.kv_heads * config.head_dim, bias=False)
         self.v_proj = nn.Linear(config.hidden, config.kv_heads * config.head_dim, bias=False)
         self.o_proj = nn.Linear(config.heads * config.head_dim, config.hidden, bias=False)
-        self.q_norm, self.k_norm = Qwen3RMSNorm(config.head_dim), Qwen3RMSNorm(config.head_dim)
+        self.q_norm = Qwen3RMSNorm(config.head_dim, config.norm_eps)
+        self.k_norm = Qwen3RMSNorm(config.head_dim, config.norm_eps)
 
     def keys_and_values(self, hidden: Tensor, turn: tuple[Tensor, Tensor]) -> ContextLayer:
         key = self.k_norm(self._heads(self.k_proj(hidden)))
@@ -137,9 +146,9 @@ class _Attention(nn.Module):
 class _Layer(nn.Module):
     def __init__(self, config: BlockDraftConfig) -> None:
         super().__init__()
-        self.input_layernorm = Qwen3RMSNorm(config.hidden)
+        self.input_layernorm = Qwen3RMSNorm(config.hidden, config.norm_eps)
         self.attention = _Attention(config)
-        self.post_attention_layernorm = Qwen3RMSNorm(config.hidden)
+        self.post_attention_layernorm = Qwen3RMSNorm(config.hidden, config.norm_eps)
         self.gate_proj = nn.Linear(config.hidden, config.intermediate, bias=False)
         self.up_proj = nn.Linear(config.hidden, config.intermediate, bias=False)
         self.down_proj = nn.Linear(config.intermediate, config.hidden, bias=False)

@@ -71,7 +71,7 @@ class BlockDrafter:
     def guesses(self) -> "BlockGuesses":
         """What may follow, by path."""
         size = self._draft.config.block_size
-        masks = self._draft.mask_embedding.expand(1, size - 1, -1)
+        masks = self._draft.mask(self._parts.embed).expand(1, size - 1, -1)
         block = torch.cat([self._parts.embed_chain([self._anchor]), masks], dim=1)
         hidden = self._draft(block, self._places(size), self._context, None)
         return BlockGuesses(self._draft, self._parts.logits(hidden[0, 1:]), self._anchor, self.name)

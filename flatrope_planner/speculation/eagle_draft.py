@@ -5,6 +5,7 @@ is the target's, fused over the tapped layers; beyond, it is the draft's own. Po
 choice, as for the block draft.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -12,28 +13,21 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
-from flatrope_planner.speculation.block_draft import ContextLayer, Places
-from flatrope_planner.speculation.rotary import DraftRotary, RotaryScheme, rotate
+from flatrope_planner.speculation.block_draft import ContextLayer, Places, feature_norms
+from flatrope_planner.speculation.draft_config import DraftConfig
+from flatrope_planner.speculation.rotary import DraftRotary, rotate
 
 
-@dataclass(frozen=True)
-class EagleDraftConfig:
+@dataclass(frozen=True, kw_only=True)
+class EagleDraftConfig(DraftConfig):
     """Sizes of an EAGLE-3 draft, and which target it is for."""
 
-    hidden: int
-    vocab_size: int
-    tapped_layers: tuple[int, ...]
-    heads: int = 6
-    kv_heads: int = 2
-    head_dim: int = 32
-    intermediate: int = 512
-    scheme: RotaryScheme = RotaryScheme.FLAT
-    theta: float = 10_000.0
-    mrope_section: tuple[int, ...] | None = None
+    # Tokens that the draft's own head knows; None where it borrows the target's head.
+    own_vocab_size: int | None = None
 
 
 class EagleDraft(nn.Module):
-    """The network; its hidden states go through the target's head."""
+    """The network; its hidden states go through the target's head, or through one of its own."""
 
     def __init__(self, config: EagleDraftConfig) -> None:
         """Random weights."""
@@ -41,19 +35,38 @@ class EagleDraft(nn.Module):
         self.config = config
         taps, hidden, wide = len(config.tapped_layers), config.hidden, config.heads * config.head_dim
         narrow = config.kv_heads * config.head_dim
-        self.feature_norms = nn.ModuleList(Qwen3RMSNorm(hidden) for _ in range(taps))
+        self.feature_norms = feature_norms(config)
         self.fc = nn.Linear(taps * hidden, hidden, bias=False)
-        self.input_layernorm, self.hidden_norm = Qwen3RMSNorm(hidden), Qwen3RMSNorm(hidden)
+        self.input_layernorm = Qwen3RMSNorm(hidden, config.norm_eps)
+        self.hidden_norm = Qwen3RMSNorm(hidden, config.norm_eps)
         self.q_proj = nn.Linear(2 * hidden, wide, bias=False)
         self.k_proj = nn.Linear(2 * hidden, narrow, bias=False)
         self.v_proj = nn.Linear(2 * hidden, narrow, bias=False)
         self.o_proj = nn.Linear(wide, hidden, bias=False)
-        self.post_attention_layernorm = Qwen3RMSNorm(hidden)
+        self.post_attention_layernorm = Qwen3RMSNorm(hidden, config.norm_eps)
         self.gate_proj = nn.Linear(hidden, config.intermediate, bias=False)
         self.up_proj = nn.Linear(hidden, config.intermediate, bias=False)
         self.down_proj = nn.Linear(config.intermediate, hidden, bias=False)
-        self.norm = Qwen3RMSNorm(hidden)
+        self.norm = Qwen3RMSNorm(hidden, config.norm_eps)
         self.rotary = DraftRotary(config.scheme, config.head_dim, config.theta, config.mrope_section)
+        own = config.own_vocab_size
+        self.own_head = nn.Linear(hidden, own, bias=False) if own else None
+        # int64 (own,): the target's id of each token that the own head knows, minus its place.
+        self.own_offset: Tensor | None
+        self.register_buffer("own_offset", torch.zeros(own, dtype=torch.int64) if own else None)
+
+    def logits(self, states: Tensor, head: Callable[[Tensor], Tensor]) -> Tensor:
+        """Logits (..., vocabulary) of states (..., hidden); `head` is the target's.
+
+        Tokens that a head of the draft's own does not know get minus infinity.
+        """
+        normed = self.norm(states)
+        if self.own_head is None or self.own_offset is None:
+            return head(normed)
+        known: Tensor = self.own_head(normed)
+        ids = self.own_offset + torch.arange(len(self.own_offset), device=known.device)
+        every = known.new_full((*known.shape[:-1], self.config.vocab_size), -torch.inf)
+        return every.index_copy_(-1, ids, known)
 
     def fuse(self, tapped: Tensor) -> Tensor:
         """One state of the target's tapped ones: (taps, S, n, hidden) -> (S, n, hidden)."""

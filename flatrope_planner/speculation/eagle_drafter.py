@@ -108,7 +108,7 @@ class EagleGuesses:
     def __call__(self, path: tuple[int, ...]) -> list[Guess]:
         """The likeliest tokens behind a path."""
         state = self._follow(path).state
-        probability = self._parts.logits(self._draft.norm(state[0, 0])).softmax(-1)
+        probability = self._draft.logits(state[0, 0], self._parts.logits).softmax(-1)
         likeliest, tokens = probability.topk(min(MAX_CHILDREN, len(probability)))
         pairs = zip(tokens.tolist(), likeliest.tolist(), strict=True)
         return [Guess(token, chance, self._source) for token, chance in pairs]

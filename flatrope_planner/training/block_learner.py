@@ -33,7 +33,7 @@ class BlockLearner:
         """Logits (S, A, B - 1, vocabulary)."""
         draft, size = self.network, self.network.config.block_size
         anchors = self._parts.embed(batch.anchors)[:, :, None]
-        masks = draft.mask_embedding.expand(*batch.anchors.shape, size - 1, -1)
+        masks = draft.mask(self._parts.embed).expand(*batch.anchors.shape, size - 1, -1)
         block = torch.cat([anchors, masks], dim=2).flatten(1, 2)
         context = draft.context(batch.tapped, batch.context)
         hidden = draft(block, batch.block, context, batch.mask)

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from flatrope_planner.progress import clock
+from flatrope_planner.speculation.checkpoints.layout import Draft
 from flatrope_planner.training.checkpoint import load_checkpoint, save_checkpoint
 from flatrope_planner.training.crew import Crew
 from flatrope_planner.training.draft_scoring import DraftLoss, DraftScore
@@ -45,7 +46,7 @@ class DraftLearner(Protocol[B]):
     """A draft that can be taught."""
 
     @property
-    def network(self) -> nn.Module:
+    def network(self) -> Draft:
         """What is trained."""
         ...
 

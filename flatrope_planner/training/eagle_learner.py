@@ -80,7 +80,7 @@ class EagleLearner:
                 key, value = torch.cat([key, new_key], dim=2), torch.cat([value, new_value], dim=2)
                 mask = torch.cat([mask, own], dim=2)
             states = draft(embeds, states, places, (key, value), mask[:, None])
-            guessed.append(self._parts.logits(draft.norm(states)))
+            guessed.append(draft.logits(states, self._parts.logits))
         return torch.stack(guessed, dim=2)
 
 

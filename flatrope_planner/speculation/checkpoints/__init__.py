@@ -1,0 +1,1 @@
+"""Layouts of draft checkpoints: what `config.json` and the weights beside it mean."""

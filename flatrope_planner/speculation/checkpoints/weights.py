@@ -1,0 +1,82 @@
+"""Reads the weights of a draft: safetensors only, and nothing is loaded before every name and shape is known to fit."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from flatrope_planner.errors import SetupError
+
+WEIGHTS_FILE = "model.safetensors"
+# What others keep weights in, and what to do about it.
+OTHER_FILES = {
+    "pytorch_model.bin": "a pickle, which may run code; convert it to safetensors",
+    "model.safetensors.index.json": "weights in several files; join them into one",
+}
+# Precisions that a weight may be stored at, by what the network wants.
+FLOATS = ("BF16", "F16", "F32")
+STORED_AS = {torch.float32: FLOATS, torch.int64: ("I64",), torch.bool: ("BOOL",)}
+
+
+def read_weights(directory: Path, wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights by name, as they are stored.
+
+    Args:
+        directory: of the draft.
+        wanted: tensors without data, of the shapes and types the configuration asks for.
+
+    Raises:
+        SetupError: when a weight is missing, left over, of another shape or type, or not finite.
+    """
+    path = directory / WEIGHTS_FILE
+    if not path.is_file():
+        raise SetupError(_absent(path))
+    try:
+        with safe_open(path, framework="pt") as file:
+            _check_names(path, set(file.keys()), set(wanted))
+            for name, tensor in wanted.items():
+                _check_form(path, name, file.get_slice(name), tensor)
+            weights = {name: file.get_tensor(name) for name in wanted}
+    except (OSError, SafetensorError) as err:
+        msg = f"{path}: no weights of a draft ({str(err).splitlines()[0]}); expected a file of safetensors"
+        raise SetupError(msg) from err
+    for name, weight in weights.items():
+        if not weight.isfinite().all():
+            msg = f"{path}: {name} holds values that are not finite; expected finite weights"
+            raise SetupError(msg)
+    return weights
+
+
+def write_weights(directory: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write weights as they are."""
+    path = directory / WEIGHTS_FILE
+    save_file({name: value.detach().contiguous() for name, value in weights.items()}, path, metadata={"format": "pt"})
+    # safetensors leaves the file readable to its owner alone.
+    path.chmod(0o644)
+
+
+def _absent(path: Path) -> str:
+    for name, remedy in OTHER_FILES.items():
+        if (path.parent / name).exists():
+            return f"{path.parent / name}: {remedy}; expected {WEIGHTS_FILE}"
+    return f"{path}: no weights of a draft; expected a file of safetensors"
+
+
+def _check_names(path: Path, found: set[str], wanted: set[str]) -> None:
+    for names, problem in ((wanted - found, "has no"), (found - wanted, "has an unknown")):
+        if names:
+            name = min(names)[:80]
+            msg = f"{path}: {problem} {name!r} ({len(names)} such); expected what {path.parent.name}/config.json says"
+            raise SetupError(msg)
+
+
+def _check_form(path: Path, name: str, stored: Any, wanted: Tensor) -> None:
+    shape, kind = tuple(stored.get_shape()), stored.get_dtype()
+    if shape != tuple(wanted.shape) or kind not in STORED_AS[wanted.dtype]:
+        kinds = " or ".join(STORED_AS[wanted.dtype])
+        msg = f"{path}: {name} is {kind} {list(shape)}, expected {kinds} {list(wanted.shape)} as the configuration says"
+        raise SetupError(msg)
