@@ -190,6 +190,24 @@ class SpeculationStats:
 
 
 @dataclass(frozen=True)
+class SpeculationHealth:
+    """How speculation does in a planner that runs."""
+
+    # Name of the drafter, "" for none.
+    drafter: str = ""
+    # canonical, tolerant or audit (docs/architecture.md).
+    exactness: str = "canonical"
+    speculating: bool = False
+    # What shows that a text was not the target's own, "" for nothing.
+    broken_promise: str = ""
+    # Why speculation helps less than it should, "" for nothing.
+    problem: str = ""
+    # Rationales written twice, and how many of them differed.
+    audited: int = 0
+    divergences: int = 0
+
+
+@dataclass(frozen=True)
 class Plan:
     """The product of one tick."""
 

@@ -11,6 +11,7 @@ from flatrope_planner.domain import (
     Observation,
     Plan,
     Rationale,
+    SpeculationHealth,
     SpeculationStats,
     Trajectory,
     seconds_to_ns,
@@ -43,6 +44,12 @@ class StraightCore:
         self.planning = Event()
         self.seen: list[Observation] = []
         self.fail: Callable[[], None] = lambda: None
+        self.health = SpeculationHealth()
+        self.resets = 0
+
+    def reset(self) -> None:
+        """Count."""
+        self.resets += 1
 
     def plan(self, observation: Observation) -> Plan:
         """The same plan for everything."""

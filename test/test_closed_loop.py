@@ -30,6 +30,10 @@ class StubCore:
     def __init__(self, answer: Callable[[Observation], Trajectory]) -> None:
         self.answer = answer
         self.seen: list[Observation] = []
+        self.health = SpeculationHealth()
+
+    def reset(self) -> None:
+        self.seen.clear()
 
     def plan(self, observation: Observation) -> Plan:
         self.seen.append(observation)

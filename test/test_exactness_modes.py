@@ -11,7 +11,7 @@ from flatrope_planner.domain import SpeculationStats
 from flatrope_planner.speculation.canary import WINDOW, Canary
 from flatrope_planner.speculation.candidates import Block
 from flatrope_planner.speculation.decoder import Decoder
-from flatrope_planner.speculation.exactness import Divergence, ExactDecoder, ExactnessMode, self_test
+from flatrope_planner.speculation.exactness import Divergence, ExactDecoder, Exactness, ExactnessMode, self_test
 from flatrope_planner.speculation.prompt_lookup import PromptLookupDrafter
 from flatrope_planner.speculation.target import StepResult
 
@@ -29,7 +29,7 @@ class Unsteady(ToyTarget):
 
 def test_an_audit_finds_a_difference_tells_it_and_ends_speculation() -> None:
     drafter = Scripted(chain(10, 11, 12), chain(10, 11, 12))
-    decoder = ExactDecoder(Unsteady(), drafter, 8, ExactnessMode.AUDIT, audit_every=1)
+    decoder = ExactDecoder(Unsteady(), drafter, 8, Exactness(ExactnessMode.AUDIT, 1))
     assert decoder.speculating
     assert decoder.decode(ToyPrompt()).token_ids == TEXT
     assert decoder.divergences == [Divergence(3, 21, 13, 2.5)]
@@ -38,7 +38,7 @@ def test_an_audit_finds_a_difference_tells_it_and_ends_speculation() -> None:
 
 
 def test_only_every_so_many_rationales_are_audited() -> None:
-    decoder = ExactDecoder(ToyTarget(), Scripted(), 8, ExactnessMode.AUDIT, audit_every=3)
+    decoder = ExactDecoder(ToyTarget(), Scripted(), 8, Exactness(ExactnessMode.AUDIT, 3))
     for _ in range(7):
         assert decoder.decode(ToyPrompt()).token_ids == TEXT
     assert decoder.audited == 2
@@ -47,7 +47,7 @@ def test_only_every_so_many_rationales_are_audited() -> None:
 
 def test_a_tolerant_decoder_counts_and_goes_on() -> None:
     drafter = Scripted(*[chain(10, 11, 12)] * 2)
-    decoder = ExactDecoder(Unsteady(), drafter, 8, ExactnessMode.TOLERANT, audit_every=1)
+    decoder = ExactDecoder(Unsteady(), drafter, 8, Exactness(ExactnessMode.TOLERANT, 1))
     decoder.decode(ToyPrompt())
     assert len(decoder.divergences) == 1
     assert decoder.speculating
@@ -55,7 +55,7 @@ def test_a_tolerant_decoder_counts_and_goes_on() -> None:
 
 def test_tolerant_passes_are_as_small_as_what_is_proposed() -> None:
     target = ToyTarget()
-    decoder = ExactDecoder(target, Scripted(chain(10, 11), chain(13)), 8, ExactnessMode.TOLERANT)
+    decoder = ExactDecoder(target, Scripted(chain(10, 11), chain(13)), 8, Exactness(ExactnessMode.TOLERANT))
     assert decoder.decode(ToyPrompt()).token_ids == TEXT
     # Two with the prompt; these, the bonus and a third one behind the anchor; the anchor alone.
     assert target.widths == {3, 4, 1}

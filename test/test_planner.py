@@ -13,7 +13,9 @@ from flatrope_planner.domain import EgoHistory, Observation, ObservationSpec, Tr
 from flatrope_planner.planning.core import warm_up
 from flatrope_planner.planning.planner import Planner
 from flatrope_planner.speculation.candidates import Block
-from flatrope_planner.speculation.decoder import Decoder
+from flatrope_planner.speculation.drafter import NoDrafter
+from flatrope_planner.speculation.exactness import Exactness
+from flatrope_planner.speculation.reasoner import Reasoner
 from flatrope_planner.speculation.target import Prefill, StepResult
 from flatrope_planner.vla.nano import NanoTarget
 
@@ -93,7 +95,7 @@ def observation() -> Observation:
 
 
 def planner(target: ToyTarget) -> Planner[ToyPrompt, ToyState]:
-    return Planner(target, Decoder(target))
+    return Planner(target, Reasoner(target, NoDrafter(), 8, Exactness()))
 
 
 def test_a_plan_is_rationale_then_trajectory() -> None:
@@ -136,4 +138,4 @@ def test_warming_up_asks_for_one_plan_of_the_targets_own_kind() -> None:
     assert stamps_ns[-1] == seen.t0_ns
     assert seen.t0_ns - stamps_ns[0] == seconds_to_ns(SPEC.frame_period_s) * (SPEC.frames_per_camera - 1)
     nano = NanoTarget(tiny_model(), tiny_tokenizer())
-    warm_up(Planner(nano, Decoder(nano)))
+    warm_up(Planner(nano, Reasoner(nano, NoDrafter(), 8, Exactness())))

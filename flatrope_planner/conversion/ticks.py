@@ -7,7 +7,7 @@ from std_msgs.msg import Header
 from flatrope_planner.domain import Plan
 from flatrope_planner.msg import SpeculationStats
 
-STAGES = ("vision", "prefill", "reasoning", "action", "total")
+STAGES = ("vision", "prefill", "reasoning", "draft", "verify", "action", "total")
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ def statistics_message(plan: Plan, tick: TickRecord, header: Header) -> Speculat
         proposed=int(speculation.proposed),
         accepted=int(speculation.accepted),
         committed=int(speculation.committed),
+        prefill_proposed=int(speculation.prefill_proposed),
+        prefill_accepted=int(speculation.prefill_accepted),
         mean_acceptance_length=float(speculation.mean_acceptance_length),
         acceptance_rate=float(speculation.acceptance_rate),
         accepted_at=list(speculation.accepted_at),

@@ -153,9 +153,17 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     Raises:
         SetupError: if its weights or a library are missing.
     """
+    from flatrope_planner.speculation.exactness import Exactness, ExactnessMode
+    from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
     from flatrope_planner.vla.loading import load_planner as load
 
-    core = load(parameters.target, Path(parameters.weights) if parameters.weights else None)
+    speculation = SpeculationOptions(
+        DrafterKind(parameters.drafter),
+        Path(parameters.draft) if parameters.draft else None,
+        parameters.draft_nodes,
+        Exactness(ExactnessMode(parameters.exactness), parameters.audit_every),
+    )
+    core = load(parameters.target, Path(parameters.weights) if parameters.weights else None, speculation)
     warm_up(core)
     return core
 

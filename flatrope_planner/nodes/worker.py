@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, Thread
 
-from flatrope_planner.domain import Plan, seconds_to_ns
+from flatrope_planner.domain import Plan, SpeculationHealth, seconds_to_ns
 from flatrope_planner.errors import FlatropeError, NotReadyError
 from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.monitoring import Level, TaskReport
@@ -54,6 +54,7 @@ class PlanningWorker:
         self._begun_t0_ns = self._newest_ns = self._missed = 0
         self.ticks = self.dropped_ticks = self.failed_ticks = 0
         self._load_failure = self._tick_failure = ""
+        self._health = SpeculationHealth()
 
     def start(self) -> None:
         """Begin to load."""
@@ -89,7 +90,7 @@ class PlanningWorker:
     def reports(self) -> list[TaskReport]:
         """The state of the model and of planning."""
         with self._wakes:
-            return [self._model_report(), self._planning_report()]
+            return [self._model_report(), self._planning_report(), speculation_report(self._health)]
 
     def _is_due(self, newest_ns: int) -> bool:
         """Whether a period has passed since the last plan, or there is none, or time began anew."""
@@ -130,12 +131,16 @@ class PlanningWorker:
         core = self._loaded_core()
         if core is None:
             return
+        drive = self._epoch
         while True:
             with self._wakes:
                 self._wakes.wait_for(lambda: self._busy or self._ending)
                 if self._ending:
                     return
                 epoch = self._epoch
+            if epoch != drive:
+                core.reset()
+                drive = epoch
             self._tick(core, epoch)
             with self._wakes:
                 self._busy = False
@@ -151,6 +156,7 @@ class PlanningWorker:
             return None
         with self._wakes:
             self._loaded = True
+            self._health = core.health
         return core
 
     def _tick(self, core: PlanningCore, epoch: int) -> None:
@@ -173,11 +179,29 @@ class PlanningWorker:
             return
         with self._wakes:
             self._tick_failure = ""
+            self._health = core.health
             if epoch != self._epoch or self._ending:
                 return
             self.ticks += 1
             finished = FinishedTick(plan, pose_t0, frame_id, self.ticks, self.dropped_ticks)
         self._deliver(finished)
+
+
+def speculation_report(health: SpeculationHealth) -> TaskReport:
+    """Speculation in words."""
+    values = {
+        "drafter": health.drafter or "none",
+        "exactness": health.exactness,
+        "speculation_active": str(health.speculating).lower(),
+        "audited": str(health.audited),
+        "divergences": str(health.divergences),
+    }
+    if health.broken_promise:
+        return TaskReport("draft", Level.ERROR, health.broken_promise, values)
+    if health.problem:
+        return TaskReport("draft", Level.WARN, health.problem, values)
+    message = f"{health.drafter} drafts" if health.speculating else "the target writes alone"
+    return TaskReport("draft", Level.OK, message, values)
 
 
 def _in_one_line(err: Exception) -> str:

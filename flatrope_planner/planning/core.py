@@ -5,7 +5,15 @@ from typing import Protocol
 import numpy as np
 
 from flatrope_planner.dimensions import HISTORY_POSES
-from flatrope_planner.domain import CameraFrame, EgoHistory, Observation, ObservationSpec, Plan, seconds_to_ns
+from flatrope_planner.domain import (
+    CameraFrame,
+    EgoHistory,
+    Observation,
+    ObservationSpec,
+    Plan,
+    SpeculationHealth,
+    seconds_to_ns,
+)
 
 # Far enough behind zero that every picture of an observation has a stamp.
 WARM_UP_T0_S = 100.0
@@ -20,8 +28,17 @@ class PlanningCore(Protocol):
         """What `plan` wants to see."""
         ...
 
+    @property
+    def health(self) -> SpeculationHealth:
+        """How speculation does."""
+        ...
+
     def plan(self, observation: Observation) -> Plan:
         """The plan for one observation."""
+        ...
+
+    def reset(self) -> None:
+        """A new drive: nothing of the last one is remembered."""
         ...
 
 
@@ -37,3 +54,4 @@ def warm_up(core: PlanningCore) -> None:
     frames = tuple(CameraFrame(seconds_to_ns(stamp_s), dark) for stamp_s in stamps_s)
     standing = EgoHistory(np.zeros((HISTORY_POSES, 3)), np.tile(np.eye(3), (HISTORY_POSES, 1, 1)))
     core.plan(Observation(seconds_to_ns(WARM_UP_T0_S), dict.fromkeys(spec.cameras, frames), standing))
+    core.reset()

@@ -3,11 +3,11 @@
 import time
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from flatrope_planner.domain import Observation, ObservationSpec, Plan, Trajectory
+from flatrope_planner.domain import Observation, ObservationSpec, Plan, SpeculationHealth, Trajectory
 
 if TYPE_CHECKING:
     # Whoever only handles plans need not load torch.
-    from flatrope_planner.speculation.decoder import Decoder
+    from flatrope_planner.speculation.reasoner import Reasoner
     from flatrope_planner.speculation.target import DecodingState, Prompt
 
 P = TypeVar("P", bound="Prompt")
@@ -38,17 +38,26 @@ class SeesAndActs(Protocol[P_co, S_contra]):
 class Planner(Generic[P, S]):
     """Looks, writes the rationale, then draws the trajectory that follows from it."""
 
-    def __init__(self, target: SeesAndActs[P, S], decoder: "Decoder[P, S]") -> None:
-        """Plan with a target and the decoder that writes its rationales."""
-        self._target, self._decoder = target, decoder
+    def __init__(self, target: SeesAndActs[P, S], reasoner: "Reasoner[P, S]") -> None:
+        """Plan with a target and the reasoner that writes its rationales."""
+        self._target, self._reasoner = target, reasoner
 
     @property
     def observation_spec(self) -> ObservationSpec:
         """What `plan` wants to see."""
         return self._target.observation_spec
 
+    @property
+    def health(self) -> SpeculationHealth:
+        """How speculation does."""
+        return self._reasoner.health
+
+    def reset(self) -> None:
+        """A new drive: nothing of the last one is remembered."""
+        self._reasoner.reset()
+
     def plan(self, observation: Observation) -> Plan:
-        """The plan for one observation; equal observations give equal plans.
+        """The plan for one observation; equal observations give equal plans, whatever was planned before.
 
         Raises:
             InputError: when the observation is not what the target wants.
@@ -56,7 +65,7 @@ class Planner(Generic[P, S]):
         started_s = time.perf_counter()
         prompt = self._target.prepare(observation)
         seen_s = time.perf_counter()
-        decoded = self._decoder.decode(prompt)
+        decoded = self._reasoner.decode(prompt)
         written_s = time.perf_counter()
         # Not a draw: what is left to chance when the rationale stands is noise, and would pull to one side for ever.
         (trajectory,) = self._target.act(decoded.state, None, 1)

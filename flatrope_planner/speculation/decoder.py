@@ -16,6 +16,7 @@ from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
 from flatrope_planner.speculation.opening import Opening
+from flatrope_planner.speculation.slots import MAX_WIDTH
 from flatrope_planner.speculation.target import DecodingState, Prompt, StepResult, Target
 from flatrope_planner.speculation.verification import Verified, verify
 from flatrope_planner.speculation.writing import TARGET_SOURCE, Choice, Writing
@@ -57,10 +58,10 @@ class Decoder(Generic[P, S]):
             fixed_shape: fill blocks up; without, a pass is as small as what is proposed, and exact only up to rounding.
 
         Raises:
-            InputError: when there is no room for the anchor.
+            InputError: when there is no room for the anchor, or more than a cache has.
         """
-        if width < 1:
-            msg = f"decoder: width {width}, expected at least 1"
+        if not 1 <= width <= MAX_WIDTH:
+            msg = f"decoder: width {width}, expected 1 to {MAX_WIDTH}"
             raise InputError(msg)
         self._target, self._width = target, width
         self._rows = -(-width // ROW_STEP) * ROW_STEP if fixed_shape else 1

@@ -30,6 +30,19 @@ class ExactnessMode(Enum):
     TOLERANT = "tolerant"
     AUDIT = "audit"
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether no bit may change."""
+        return self is not ExactnessMode.TOLERANT
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """A mode, and every how many-th rationale is written twice; none for 0."""
+
+    mode: ExactnessMode = ExactnessMode.CANONICAL
+    audit_every: int = 0
+
 
 @dataclass(frozen=True)
 class Divergence:
@@ -61,19 +74,12 @@ def compare(got: DecodedRationale[S], plain: DecodedRationale[S]) -> Divergence 
 class ExactDecoder(Generic[P, S]):
     """Decodes with a drafter, and sees to it that this changes nothing."""
 
-    def __init__(
-        self,
-        target: Target[P, S],
-        drafter: Drafter,
-        width: int,
-        mode: ExactnessMode = ExactnessMode.CANONICAL,
-        audit_every: int = 0,
-    ) -> None:
-        """Decode in a mode; every `audit_every`-th rationale is written twice, none for 0."""
-        fixed = mode is not ExactnessMode.TOLERANT
+    def __init__(self, target: Target[P, S], drafter: Drafter, width: int, exactness: Exactness) -> None:
+        """Decode with blocks of `width` tokens."""
+        fixed = exactness.mode.is_exact
         self._speculative = Decoder(target, drafter, width, fixed_shape=fixed)
         self._plain = Decoder(target, None, width, fixed_shape=fixed)
-        self._mode, self._audit_every = mode, audit_every
+        self._mode, self._audit_every = exactness.mode, exactness.audit_every
         self._count = 0
         self.audited = 0
         self.divergences: list[Divergence] = []

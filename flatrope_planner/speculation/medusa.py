@@ -65,9 +65,7 @@ class MedusaDrafter:
 
     def propose(self, nodes: int, depth: int) -> Candidates:
         """A chain or a tree of guesses; nothing before the first token."""
-        if self._state is None:
-            return Candidates()
-        guesses, depth = self._guesses(self._state), min(depth, self._heads.config.heads)
+        guesses, depth = self.guesses(), min(depth, self._heads.config.heads)
         if self._shape is Shape.CHAIN:
             return grow_chain(guesses, min(nodes, depth))
         return grow_tree(guesses, nodes, depth)
@@ -81,16 +79,24 @@ class MedusaDrafter:
         """Nothing is learnt while driving."""
 
     @torch.inference_mode()
-    def _guesses(self, state: Tensor) -> "_MedusaGuesses":
+    def guesses(self) -> "MedusaGuesses":
+        """What may follow, by path; nothing before the first token."""
+        if self._state is None:
+            return MedusaGuesses([], [])
+        state = self._state
         probability = self._parts.logits(self._parts.normed(self._heads(state.float()))).softmax(-1)
         likeliest, tokens = probability.topk(min(MAX_CHILDREN, probability.shape[-1]), dim=-1)
-        return _MedusaGuesses(tokens.tolist(), likeliest.tolist())
+        return MedusaGuesses(tokens.tolist(), likeliest.tolist())
 
 
-class _MedusaGuesses:
+class MedusaGuesses:
+    """Probabilities of each place, whatever stands before it."""
+
     def __init__(self, tokens: list[list[int]], likeliest: list[list[float]]) -> None:
+        """Likeliest tokens of each place, and how likely they are."""
         rows = zip(tokens, likeliest, strict=True)
         self._places = [[Guess(t, p, MedusaDrafter.name) for t, p in zip(*row, strict=True)] for row in rows]
 
     def __call__(self, path: tuple[int, ...]) -> list[Guess]:
+        """The likeliest tokens behind a path."""
         return self._places[len(path)] if len(path) < len(self._places) else []

@@ -65,7 +65,7 @@ class DraftTrainer(Generic[B]):
     def __init__(self, options: DraftTrainingOptions, learner: DraftLearner[B]) -> None:
         """Train the learner's network; what it borrows from the target stays as it is."""
         self._options, self._learner = options, learner
-        self._crew = Crew()
+        self.crew = Crew()
         self.draft = learner.network
         schedule = partial(learning_rate, seeing_steps=0, steps=options.steps, peak=options.peak_rate)
         self.optimiser = Optimiser(self.draft, nn.ModuleList(), schedule)
@@ -82,11 +82,11 @@ class DraftTrainer(Generic[B]):
         began_s = shown_s = saved_s = time.monotonic()
         begun_at = self.optimiser.step_count
         for batch in self._batches():
-            if self.optimiser.step_count >= self._options.steps or self._crew.agree(wish=wants_stop()):
+            if self.optimiser.step_count >= self._options.steps or self.crew.agree(wish=wants_stop()):
                 break
             found = self._step(batch)
             step, now_s = self.optimiser.step_count, time.monotonic()
-            if not self._crew.leads:
+            if not self.crew.leads:
                 continue
             if now_s - shown_s >= REPORT_PERIOD_S:
                 left_s = (now_s - began_s) / (step - begun_at) * (self._options.steps - step)
@@ -101,9 +101,9 @@ class DraftTrainer(Generic[B]):
             if now_s - saved_s >= self._options.checkpoint_every_s:
                 self.save()
                 saved_s = now_s
-        if self._crew.leads:
+        if self.crew.leads:
             self.save()
-        self._crew.wait()
+        self.crew.wait()
 
     @property
     def finished(self) -> bool:
@@ -129,7 +129,7 @@ class DraftTrainer(Generic[B]):
 
     def _step(self, batch: B) -> DraftScore:
         found = self._learner.score(batch, self._options.loss)
-        self.optimiser.step(found.loss, self._crew.average)
+        self.optimiser.step(found.loss, self.crew.average)
         return found
 
     def _batches(self) -> Iterator[B]:
@@ -137,4 +137,4 @@ class DraftTrainer(Generic[B]):
         while True:
             rng = np.random.default_rng([self._options.seed, self.optimiser.step_count])
             chosen = rng.choice(len(self._traces), self._options.batch, replace=len(self._traces) < self._options.batch)
-            yield self._learner.batch(self._crew.share([self._traces[i] for i in chosen]), rng)
+            yield self._learner.batch(self.crew.share([self._traces[i] for i in chosen]), rng)

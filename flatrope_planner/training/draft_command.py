@@ -92,11 +92,15 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
         )
         raise InputError(msg)
     torch.manual_seed(command.training.seed)
+    # What a draft borrows does not learn.
+    target.vlm.requires_grad_(requires_grad=False)
     learner = new_learner(command.sizes, header, target.parts)
     trainer = DraftTrainer(command.training, learner)
     with StopRequest() as wants_stop:
         trainer.run(wants_stop)
     result = {"steps": trainer.optimiser.step_count, "finished": trainer.finished, "expected_length": trainer.score()}
+    if not trainer.crew.leads:
+        return result
     if not trainer.finished:
         print(f"stopped at step {trainer.optimiser.step_count}; run the same command again to go on")
         return result

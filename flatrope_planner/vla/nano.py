@@ -135,6 +135,10 @@ class NanoTarget:
         _load_weights(model, folder / WEIGHTS_FILE)
         return cls(model.to(precision), tokenizer, tapped_layers)
 
+    def tapping(self, layers: tuple[int, ...]) -> "NanoTarget":
+        """The same target, showing the hidden states behind these text layers."""
+        return NanoTarget(self._model, self._tokenizer, layers)
+
     @property
     def observation_spec(self) -> ObservationSpec:
         """Cameras and frames that `prepare` wants."""

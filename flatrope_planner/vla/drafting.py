@@ -1,0 +1,98 @@
+"""Drafters for nano: what lies beside its weights, made ready for it."""
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from flatrope_planner.speculation.block_drafter import Shape
+from flatrope_planner.speculation.checkpoints.layout import Draft
+from flatrope_planner.speculation.draft_checkpoint import TargetSizes, load_draft
+from flatrope_planner.speculation.drafter import Drafter, NoDrafter
+from flatrope_planner.speculation.exactness import Exactness
+from flatrope_planner.speculation.hybrid import HybridDrafter
+from flatrope_planner.speculation.network_drafter import network_drafter
+from flatrope_planner.speculation.prompt_lookup import PromptLookupDrafter
+from flatrope_planner.speculation.rationale_corpus import RationaleCorpus
+from flatrope_planner.speculation.retrieval_drafter import RetrievalDrafter
+from flatrope_planner.vla.nano import SHIPPED_WEIGHTS, NanoTarget
+
+CORPUS_FILE = "rationales.json"
+DRAFTS_FOLDER = "drafts"
+FLATROPE, FLATROPE_LONG, EAGLE3, MEDUSA = "flatrope-8", "flatrope-16", "eagle3", "medusa"
+
+
+class DrafterKind(Enum):
+    """Who proposes."""
+
+    NONE = "none"
+    PROMPT_LOOKUP = "prompt_lookup"
+    RETRIEVAL = "retrieval"
+    NETWORK = "network"
+    HYBRID = "hybrid"
+
+
+@dataclass(frozen=True)
+class SpeculationOptions:
+    """How a planner speculates."""
+
+    drafter: DrafterKind = DrafterKind.HYBRID
+    # Folder of a trained draft; None: the FlatRoPE draft beside the target's weights.
+    draft: Path | None = None
+    # Most candidates of a block.
+    nodes: int = 32
+    exactness: Exactness = Exactness()
+
+
+def new_drafter(options: SpeculationOptions, target: NanoTarget, weights: Path | None) -> tuple[NanoTarget, Drafter]:
+    """A drafter, and the target showing the layers that it wants to see.
+
+    Args:
+        options: what to draft with.
+        target: whom to draft for.
+        weights: folder of the target's weights; None: those of the package.
+
+    Raises:
+        SetupError: when the draft is missing, broken, or for another target.
+        InputError: when the corpus is broken.
+    """
+    match options.drafter:
+        case DrafterKind.NONE:
+            return target, NoDrafter()
+        case DrafterKind.PROMPT_LOOKUP:
+            return target, PromptLookupDrafter()
+        case DrafterKind.RETRIEVAL:
+            return target, retrieval_of(weights, Shape.TREE)
+    draft = draft_of(options.draft or beside(weights) / DRAFTS_FOLDER / FLATROPE, target)
+    network = network_drafter(draft, target.parts, Shape.TREE)
+    tapping = target.tapping(draft.config.tapped_layers)
+    if options.drafter is DrafterKind.NETWORK:
+        return tapping, network
+    return tapping, HybridDrafter(network, retrieval_of(weights, Shape.TREE))
+
+
+def draft_of(folder: Path, target: NanoTarget) -> Draft:
+    """A trained draft for this target.
+
+    Raises:
+        SetupError: when it is missing, broken, or for another target.
+    """
+    config = target.config
+    return load_draft(
+        folder, target.fingerprint, TargetSizes(config.text_hidden, config.vocab_size, config.layers)
+    ).draft
+
+
+def retrieval_of(weights: Path | None, shape: Shape) -> RetrievalDrafter:
+    """Retrieval over the corpus beside the target's weights; over the drive alone where there is none.
+
+    Raises:
+        InputError: when the corpus is broken.
+    """
+    file = beside(weights) / CORPUS_FILE
+    corpus = RationaleCorpus.load(file) if file.exists() else RationaleCorpus()
+    return RetrievalDrafter(corpus.suffix_counts(), shape)
+
+
+def beside(weights: Path | None) -> Path:
+    """The folder of the target's weights."""
+    return weights or SHIPPED_WEIGHTS
