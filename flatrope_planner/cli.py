@@ -107,6 +107,9 @@ def _add_benchmarks(commands: Any) -> None:
     _add_worker_arguments(nano)
     latency = _command(commands, "latency", _bench_latency, "speed of reasoning where a pass costs what it costs")
     latency.add_argument("--prompts", type=int, default=6, help="texts to write (default: %(default)s)")
+    retrieval = _command(commands, "retrieval", _bench_retrieval, "how far earlier texts draft recorded rationales")
+    retrieval.add_argument("--corpus", type=Path, required=True, metavar="FILE", help="JSON lines, may be gzipped")
+    retrieval.add_argument("--jobs", type=int, default=2, help="processes at work (default: %(default)s)")
     transport = _command(commands, "transport", _bench_transport, "share of large pictures that reach the planner")
     transport.add_argument("--seconds", type=float, default=15.0, help="length of the test (default: %(default)s)")
 
@@ -172,6 +175,14 @@ def _bench_latency(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.latency_benchmark import LatencyOptions, run_latency_benchmark, table
 
     result = run_latency_benchmark(LatencyOptions(prompts=arguments.prompts))
+    print(table(result))
+    return result
+
+
+def _bench_retrieval(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.retrieval_benchmark import run_retrieval_benchmark, table
+
+    result = run_retrieval_benchmark(arguments.corpus, arguments.jobs)
     print(table(result))
     return result
 
