@@ -64,22 +64,28 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
     )
     target = _command(train, "target", _train_target, "make nano from nothing; an interrupted run goes on")
     draft = _command(train, "draft", _train_draft, "train a draft on a target's traces; an interrupted run goes on")
+    corpus = _command(train, "corpus", _train_corpus, "gather the texts of a target's traces, for retrieval")
     capture = _command(commands, "capture", _capture, "write down what nano writes and what goes on in it")
     if training:
-        _add_training_arguments(target, draft, capture)
+        _add_training_arguments(target, draft, corpus, capture)
     return parser
 
 
 def _add_training_arguments(
-    target: argparse.ArgumentParser, draft: argparse.ArgumentParser, capture: argparse.ArgumentParser
+    target: argparse.ArgumentParser,
+    draft: argparse.ArgumentParser,
+    corpus: argparse.ArgumentParser,
+    capture: argparse.ArgumentParser,
 ) -> None:
     """Options whose defaults stand in modules that load PyTorch."""
     from flatrope_planner.training.capture_command import add_capture_arguments
     from flatrope_planner.training.command import add_target_arguments
+    from flatrope_planner.training.corpus_command import add_corpus_arguments
     from flatrope_planner.training.draft_command import add_draft_arguments
 
     add_target_arguments(target)
     add_draft_arguments(draft)
+    add_corpus_arguments(corpus)
     add_capture_arguments(capture)
 
 
@@ -105,6 +111,13 @@ def _add_benchmarks(commands: Any) -> None:
     nano = _command(commands, "nano", _bench_nano, "decisions and trajectories of nano on held-out scenes")
     nano.add_argument("--episodes", type=int, default=10, help="episodes of each family (default: %(default)s)")
     _add_worker_arguments(nano)
+    decode = _command(commands, "decode", _bench_decode, "every way to write a rationale side by side")
+    decode.add_argument("--episodes", type=int, default=1, help="drives of each family (default: %(default)s)")
+    decode.add_argument("--moments", type=int, default=16, help="most moments of a drive (default: %(default)s)")
+    decode.add_argument("--splits", nargs="+", choices=("val", "on_shelf", "off_shelf"), help="default: all")
+    decode.add_argument("--precisions", nargs="+", choices=("float32", "bfloat16"), help="default: both")
+    decode.add_argument("--draft", nargs="+", default=[], metavar="NAME=FOLDER", help="further trained drafts")
+    _add_worker_arguments(decode)
     latency = _command(commands, "latency", _bench_latency, "speed of reasoning where a pass costs what it costs")
     latency.add_argument("--prompts", type=int, default=6, help="texts to write (default: %(default)s)")
     retrieval = _command(commands, "retrieval", _bench_retrieval, "how far earlier texts draft recorded rationales")
@@ -171,6 +184,24 @@ def _bench_nano(arguments: argparse.Namespace) -> Result:
     return result
 
 
+def _bench_decode(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.decode_benchmark import DecodeOptions, run_decode_benchmark, table
+
+    plain = DecodeOptions()
+    options = DecodeOptions(
+        splits=tuple(arguments.splits or plain.splits),
+        precisions=tuple(arguments.precisions or plain.precisions),
+        episodes=arguments.episodes,
+        moments=arguments.moments,
+        jobs=arguments.jobs,
+        weights=arguments.weights,
+        drafts={name: Path(folder) for name, folder in _pairs(arguments.draft, "=", "NAME=FOLDER").items()},
+    )
+    result = run_decode_benchmark(options)
+    print(table(result))
+    return result
+
+
 def _bench_latency(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.latency_benchmark import LatencyOptions, run_latency_benchmark, table
 
@@ -207,6 +238,12 @@ def _train_draft(arguments: argparse.Namespace) -> Result:
     return train_draft(command_of(arguments))
 
 
+def _train_corpus(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.training.corpus_command import write_corpus
+
+    return write_corpus(arguments.traces, arguments.out)
+
+
 def _capture(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.training.capture_command import CaptureOptions, capture_nano
 
@@ -221,15 +258,20 @@ def _shown_arguments(known: Sequence[Any]) -> Result:
 
 
 def _chosen(texts: Sequence[str]) -> dict[str, str]:
-    """The arguments written as name:=value.
+    """The arguments of a launch, written as name:=value."""
+    return _pairs(texts, ":=", "name:=value")
+
+
+def _pairs(texts: Sequence[str], sign: str, form: str) -> dict[str, str]:
+    """Names and values with a sign between them.
 
     Raises:
-        InputError: for one that is not.
+        InputError: for a text that is not of this form.
     """
-    pairs = [text.partition(":=") for text in texts]
-    for (name, sign, _), text in zip(pairs, texts, strict=True):
-        if not name or not sign:
-            msg = f"{text!r} is no argument of the form name:=value"
+    pairs = [text.partition(sign) for text in texts]
+    for (name, found, _), text in zip(pairs, texts, strict=True):
+        if not name or not found:
+            msg = f"{text!r} is no argument of the form {form}"
             raise InputError(msg)
     return {name: value for name, _, value in pairs}
 

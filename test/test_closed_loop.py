@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flatrope_planner.dimensions import FUTURE_POINTS
-from flatrope_planner.domain import Observation, Plan, Rationale, SpeculationStats, Trajectory
+from flatrope_planner.domain import Observation, Plan, Rationale, SpeculationHealth, SpeculationStats, Trajectory
 from flatrope_planner.evaluation.closed_loop import Episode, PlannerPilot, ReferencePilot, drive
 from flatrope_planner.evaluation.driving_benchmark import (
     DrivingOptions,

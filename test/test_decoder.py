@@ -102,6 +102,7 @@ class Scripted:
         return self._proposals.pop(0) if self._proposals else Candidates()
 
     def observe(self, tokens: Sequence[int], tapped: torch.Tensor) -> None:
+        assert len(tokens) == tapped.shape[1] > 0
         self.seen.append((list(tokens), tapped.shape[1]))
 
     def reset(self) -> None:

@@ -18,14 +18,16 @@ from flatrope_planner.evaluation.nano_benchmark import (
 )
 from flatrope_planner.planning.planner import Planner
 from flatrope_planner.simulation.world import Family, Split
-from flatrope_planner.speculation.decoder import Decoder
+from flatrope_planner.speculation.drafter import NoDrafter
+from flatrope_planner.speculation.exactness import Exactness
+from flatrope_planner.speculation.reasoner import Reasoner
 from flatrope_planner.training.collection import collect
 from flatrope_planner.vla.loading import NanoPlanner
 
 
 def planner(seed: int = 0) -> NanoPlanner:
     target = tiny_target(seed)
-    return Planner(target, Decoder(target))
+    return Planner(target, Reasoner(target, NoDrafter(), 8, Exactness()))
 
 
 @pytest.fixture(scope="module")

@@ -79,7 +79,7 @@ class _FirstTokenClock(LogitsProcessor):
     def __init__(self) -> None:
         self.first_s = 0.0
 
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # type: ignore[override]
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         del input_ids
         self.first_s = self.first_s or time.perf_counter()
         return scores

@@ -121,13 +121,12 @@ class Decoder(Generic[P, S]):
         result = self._target.step(state, self._block(writing.tokens[-1], candidates))
         verified = self._verify(result, candidates)
         clock.verify_s += clock.lap()
-        rows = [0, *verified.rows]
-        self._target.commit(state, rows)
+        self._target.commit(state, [0, *verified.rows])
         writing.add(verified.choices, len(candidates.tokens), len(verified.rows))
         if writing.round == 1:
             opening.show_next(self._drafter, verified, result)
         else:
-            self._drafter.observe([choice.token for choice in verified.choices], result.tapped[:, rows])
+            self._drafter.observe(verified.tokens, result.tapped[:, verified.read_rows])
         clock.draft_s += clock.lap()
         return verified.last_is_read
 

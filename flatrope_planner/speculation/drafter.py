@@ -30,7 +30,7 @@ class Drafter(Protocol):
         ...
 
     def observe(self, tokens: Sequence[int], tapped: Tensor) -> None:
-        """The target has chosen these tokens; `tapped` (taps, n, hidden) belongs to the n tokens it has read since."""
+        """The target has chosen these n tokens, at least one, each from the state of `tapped` (taps, n, hidden)."""
         ...
 
     def reset(self) -> None:

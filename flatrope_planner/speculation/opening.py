@@ -33,16 +33,15 @@ class Opening(Generic[P]):
     def show(self, drafter: Drafter) -> None:
         """Let a drafter take in the prompt, the first token and what is foreseen."""
         drafter.begin(self.prompt, self.read.tapped)
-        tokens = [choice.token for choice in self.verified.choices]
-        drafter.observe(tokens, self.read.block.tapped[:, [0, *self.verified.rows]])
+        drafter.observe(self.verified.tokens, self.read.block.tapped[:, self.verified.read_rows])
 
     def show_next(self, drafter: Drafter, verified: Verified, result: StepResult) -> None:
         """Let a drafter take in the first round, of which it has seen what was foreseen rightly."""
-        tokens, rows = [choice.token for choice in verified.choices], [0, *verified.rows]
         known = len(self.verified.choices) - 1
-        if rows[: known + 1] != list(range(known + 1)):
+        if [0, *verified.rows][: known + 1] != list(range(known + 1)):
             # Foreseen wrongly, or too much for the block: back to the first token.
             drafter.begin(self.prompt, self.read.tapped)
-            drafter.observe([self.verified.choices[0].token], self.read.block.tapped[:, :1])
+            drafter.observe(self.verified.tokens[:1], self.read.block.tapped[:, :1])
             known = 0
-        drafter.observe(tokens[known:], result.tapped[:, rows[known:]])
+        if known < len(verified.tokens):
+            drafter.observe(verified.tokens[known:], result.tapped[:, verified.read_rows[known:]])

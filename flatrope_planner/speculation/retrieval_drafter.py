@@ -68,18 +68,21 @@ class RetrievalDrafter:
             shape: a chain, or a tree of the likeliest paths.
         """
         self._corpus, self._shape = Source(corpus, CORPUS_TRUST), shape
-        self.reset()
+        self._drive = DriveMemory()
+        self._guesses: RetrievalGuesses = self._fresh_guesses()
 
     def anticipate(self, prompt: Prompt, nodes: int, depth: int) -> Candidates:
-        """What the text of a new request may begin with, before the target has read anything of it."""
+        """A new text: learn the one before, say what this one may begin with."""
         del prompt
-        self._turn_over()
+        if self._guesses.written:
+            self._drive.learn(self._guesses.written)
+        self._guesses = self._fresh_guesses()
         return self.propose(nodes, depth)
 
     def begin(self, prompt: Prompt, tapped: Tensor) -> None:
-        """A new text: learn the one before."""
+        """Nothing of this text is written yet."""
         del prompt, tapped
-        self._turn_over()
+        self._guesses = self._fresh_guesses()
 
     def propose(self, nodes: int, depth: int) -> Candidates:
         """A chain or a tree of guesses."""
@@ -99,12 +102,6 @@ class RetrievalDrafter:
     def reset(self) -> None:
         """Forget the drive; the corpus stays."""
         self._drive = DriveMemory()
-        self._guesses = self._fresh_guesses()
-
-    def _turn_over(self) -> None:
-        """Learn what has been written, start an empty text."""
-        if self._guesses.written:
-            self._drive.learn(self._guesses.written)
         self._guesses = self._fresh_guesses()
 
     def _fresh_guesses(self) -> RetrievalGuesses:

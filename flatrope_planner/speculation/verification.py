@@ -20,6 +20,16 @@ class Verified:
     # Whether the last token was read in this pass; otherwise it is the next anchor.
     last_is_read: bool
 
+    @property
+    def tokens(self) -> list[int]:
+        """Tokens behind the anchor."""
+        return [choice.token for choice in self.choices]
+
+    @property
+    def read_rows(self) -> list[int]:
+        """The row behind which each of these tokens was chosen."""
+        return [0, *self.rows][: len(self.choices)]
+
 
 def verify(logits: Tensor, candidates: Candidates, forbidden: Tensor, stop_token: int) -> Verified:
     """Follow the target's greedy choices through the candidates for as long as these hold them.

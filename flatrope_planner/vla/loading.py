@@ -35,9 +35,7 @@ def load_planner(target: str, weights: Path | None, speculation: SpeculationOpti
     return Planner(tapping, Reasoner(tapping, drafter, options.nodes + 1, options.exactness, problem))
 
 
-def _drafting(
-    options: SpeculationOptions, nano: NanoTarget, weights: Path | None
-) -> tuple[NanoTarget, Drafter, str]:
+def _drafting(options: SpeculationOptions, nano: NanoTarget, weights: Path | None) -> tuple[NanoTarget, Drafter, str]:
     """Target, drafter, and what is wrong with the one that was asked for."""
     try:
         return *new_drafter(options, nano, weights), ""
