@@ -24,6 +24,10 @@ from flatrope_planner.speculation.checkpoints.sizes import (
 from flatrope_planner.speculation.eagle_draft import EagleDraftConfig
 
 ARCHITECTURE = "LlamaForCausalLMEagle3"
+# SGLang's and SpecForge's, vLLM's, SafeAILab's.
+ARCHITECTURES = (ARCHITECTURE, "Eagle3LlamaForCausalLM", "LlamaForCausalLM")
+# What newer writers may ask for, and our layer does not do.
+NOT_DONE = ("norm_before_residual", "norm_before_fc", "fc_norm", "norm_output")
 SECTION = "eagle_config"
 TAPPED = "eagle_aux_hidden_state_layer_ids"
 # First parts of our names, and where they stand in the published ones.
@@ -47,6 +51,8 @@ class EagleLayout:
         fields.only("num_hidden_layers", None, 1)
         sizes = read_sizes(fields, _tapped_layers(fields, tapped_layers))
         fields.only("target_hidden_size", None, sizes["hidden"])
+        for name in NOT_DONE:
+            fields.only(name, None, False)
         borrowed = own is not None and not fields.has("draft_vocab_size")
         known = range(1, min(sizes["vocab_size"] + 1, VOCABULARIES.stop))
         return EagleDraftConfig(
@@ -95,7 +101,7 @@ class EagleLayout:
 
 
 def known_tokens(config: EagleDraftConfig, offset: Tensor) -> Tensor:
-    """bool (vocabulary,): the target's tokens that the draft's own head knows.
+    """Which of the target's tokens the draft's own head knows, bool (vocabulary,).
 
     Raises:
         ValueError: when one is not the target's, or is there twice.
@@ -104,10 +110,13 @@ def known_tokens(config: EagleDraftConfig, offset: Tensor) -> Tensor:
     known = torch.zeros(config.vocab_size, dtype=torch.bool, device=offset.device)
     if offset.is_meta:
         return known
-    if int(ids.min()) < 0 or int(ids.max()) >= config.vocab_size or len(ids.unique()) < len(ids):
+    within = int(ids.min()) >= 0 and int(ids.max()) < config.vocab_size
+    if within:
+        known[ids] = True
+    if not within or int(known.sum()) < len(ids):
         msg = f"d2t leads to tokens outside 0 to {config.vocab_size - 1}, or to one twice"
         raise ValueError(msg)
-    return known.index_fill_(0, ids, True)  # noqa: FBT003
+    return known
 
 
 def _tapped_layers(fields: Fields, given: tuple[int, ...] | None) -> tuple[int, ...]:
