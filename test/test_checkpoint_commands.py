@@ -37,7 +37,7 @@ def sizes(nano: Path) -> BlockDraftConfig:
 
 def published(folder: Path, sizes: BlockDraftConfig) -> Path:
     torch.manual_seed(0)
-    write_stored(folder, StoredDraft(sizes, None, network_of(sizes).state_dict()), BlockLayout())
+    write_stored(folder, StoredDraft(sizes, None, network_of(sizes).state_dict()), BlockLayout(target_layers=3))
     return folder
 
 

@@ -20,7 +20,7 @@ from flatrope_planner.speculation.medusa import MedusaConfig
 from flatrope_planner.vla.nano import NanoTarget
 
 OURS = "flatrope"
-FOREIGN: Mapping[str, Layout] = {each.name: each for each in (BlockLayout(), EagleLayout(), SpeculatorsLayout())}
+FOREIGN = (BlockLayout.name, SpeculatorsLayout.name, EagleLayout.name)
 # Layouts that a kind of draft can be written in.
 _CAN_HOLD = {
     BlockDraftConfig: (BlockLayout.name, SpeculatorsLayout.name),
@@ -86,7 +86,7 @@ def convert_draft(
         write_stored(out, converted, own_layout(stored.config))
     else:
         converted = replace(stored, fingerprint=None, borrowed=_copies(stored.config, layout, target))
-        write_stored(out, converted, _foreign(stored.config, layout))
+        write_stored(out, converted, _foreign(stored.config, layout, target))
     return {**_facts(converted), "layout": layout, "out": str(out)}
 
 
@@ -153,11 +153,13 @@ def _check(directory: Path, stored: StoredDraft, target: NanoTarget) -> None:
             raise SetupError(msg)
 
 
-def _foreign(config: AnyConfig, layout: str) -> Layout:
+def _foreign(config: AnyConfig, layout: str, target: NanoTarget) -> Layout:
     if layout not in _CAN_HOLD[type(config)]:
         msg = f"the layout {layout} has no place for a draft of the family {FAMILIES[type(config)]}"
         raise InputError(msg)
-    return FOREIGN[layout]
+    if layout == SpeculatorsLayout.name:
+        return SpeculatorsLayout()
+    return EagleLayout() if layout == EagleLayout.name else BlockLayout(target.config.layers)
 
 
 def _copies(config: AnyConfig, layout: str, target: NanoTarget) -> dict[str, torch.Tensor]:

@@ -48,13 +48,16 @@ class EagleLayout:
     def read_config(self, fields: Fields, tapped_layers: tuple[int, ...] | None = None) -> EagleDraftConfig:
         """See `Layout`."""
         own = fields.section(OURS) if fields.has(OURS) else None
+        if own is None:
+            # What tells a draft from an ordinary model of the same architecture.
+            fields.integer("draft_vocab_size", VOCABULARIES)
         fields.only("num_hidden_layers", None, 1)
         sizes = read_sizes(fields, _tapped_layers(fields, tapped_layers))
         fields.only("target_hidden_size", None, sizes["hidden"])
         for name in NOT_DONE:
             fields.only(name, None, False)
         borrowed = own is not None and not fields.has("draft_vocab_size")
-        known = range(1, min(sizes["vocab_size"] + 1, VOCABULARIES.stop))
+        known = range(1, sizes["vocab_size"] + 1)
         return EagleDraftConfig(
             **sizes,
             feature_norm=own.flag("feature_norm") if own else False,

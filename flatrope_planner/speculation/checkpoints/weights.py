@@ -47,7 +47,8 @@ def read_weights(
                 _check_form(path, name, file.get_slice(name), tensor)
             weights = {name: file.get_tensor(name) for name in expected}
     except (OSError, SafetensorError) as err:
-        msg = f"{path}: no weights of a draft ({str(err).splitlines()[0]}); expected a file of safetensors"
+        reason = (str(err).splitlines() or [type(err).__name__])[0]
+        msg = f"{path}: no weights of a draft ({reason}); expected a file of safetensors"
         raise SetupError(msg) from err
     for name, weight in weights.items():
         if not weight.isfinite().all():
