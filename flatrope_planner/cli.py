@@ -66,6 +66,8 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
     draft = _command(train, "draft", _train_draft, "train a draft on a target's traces; an interrupted run goes on")
     corpus = _command(train, "corpus", _train_corpus, "gather the texts of a target's traces, for retrieval")
     capture = _command(commands, "capture", _capture, "write down what nano writes and what goes on in it")
+    checkpoint = commands.add_parser("checkpoint", help="look at drafts, convert them", description="Drafts on disk.")
+    _add_checkpoint_commands(checkpoint.add_subparsers(metavar="WHAT", required=True))
     if training:
         _add_training_arguments(target, draft, corpus, capture)
     return parser
@@ -125,6 +127,21 @@ def _add_benchmarks(commands: Any) -> None:
     retrieval.add_argument("--jobs", type=int, default=2, help="processes at work (default: %(default)s)")
     transport = _command(commands, "transport", _bench_transport, "share of large pictures that reach the planner")
     transport.add_argument("--seconds", type=float, default=15.0, help="length of the test (default: %(default)s)")
+
+
+def _add_checkpoint_commands(commands: Any) -> None:
+    inspect = _command(commands, "inspect", _checkpoint_inspect, "what a draft's files hold, and whether it fits nano")
+    inspect.add_argument("draft", type=Path, metavar="DIR", help="folder of a draft")
+    convert = _command(commands, "convert", _checkpoint_convert, "write a draft in another layout")
+    convert.add_argument("draft", type=Path, metavar="DIR", help="folder of a draft")
+    convert.add_argument("out", type=Path, metavar="OUT", help="empty or new folder")
+    layouts = "flatrope, z-lab, speculators or eagle3"
+    convert.add_argument("--to", default="flatrope", metavar="LAYOUT", help=f"{layouts} (default: %(default)s)")
+    for parser in (inspect, convert):
+        parser.add_argument(
+            "--tapped-layers", metavar="1,9,17", help="the target's layers the draft reads, where its files do not say"
+        )
+        parser.add_argument("--weights", type=Path, metavar="FOLDER", help="nano's; default: those of the package")
 
 
 def _add_worker_arguments(parser: argparse.ArgumentParser) -> None:
@@ -242,6 +259,23 @@ def _train_corpus(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.training.corpus_command import write_corpus
 
     return write_corpus(arguments.traces, arguments.out)
+
+
+def _checkpoint_inspect(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.training.checkpoint_command import inspect_draft, layers_named, table
+
+    result = inspect_draft(arguments.draft, layers_named(arguments.tapped_layers), arguments.weights)
+    print(table(result))
+    return result
+
+
+def _checkpoint_convert(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.training.checkpoint_command import convert_draft, layers_named, table
+
+    layers = layers_named(arguments.tapped_layers)
+    result = convert_draft(arguments.draft, arguments.out, arguments.to, layers, arguments.weights)
+    print(table(result))
+    return result
 
 
 def _capture(arguments: argparse.Namespace) -> Result:

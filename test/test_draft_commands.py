@@ -7,6 +7,7 @@ from tiny_nano import tiny_model, tiny_tokenizer
 
 from flatrope_planner.cli import main
 from flatrope_planner.simulation.world import Family
+from flatrope_planner.speculation.block_draft import BlockDraft
 from flatrope_planner.speculation.draft_checkpoint import load_draft
 from flatrope_planner.training import capture_command
 from flatrope_planner.training.export import export
@@ -37,6 +38,7 @@ def test_from_drives_to_a_draft(
     train = ["train", "draft", "--traces", str(traces), "--weights", str(weights), "--work", str(tmp_path / "work")]
     assert main([*train, "--out", str(out), "--steps", "2", "--block-size", "4"]) == 0
     draft = load_draft(out, header.fingerprint).draft
+    assert isinstance(draft, BlockDraft)
     assert (draft.config.block_size, draft.config.tapped_layers, draft.config.hidden) == (4, (0, 2), 48)
     capsys.readouterr()
     assert main([*train[:-2], "--work", str(tmp_path / "w2"), "--traces", str(tmp_path / "none")]) != 0

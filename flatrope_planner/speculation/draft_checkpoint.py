@@ -83,8 +83,8 @@ def check_sizes(directory: Path, config: AnyConfig, sizes: TargetSizes) -> None:
             msg = f"{directory / CONFIG_FILE}: {name} {found}, expected the target's, {expected}"
             raise SetupError(msg)
     if max(config.tapped_layers) >= sizes.layers:
-        last = sizes.layers - 1
-        msg = f"{directory / CONFIG_FILE}: tapped layer {max(config.tapped_layers)}, expected 0 to {last}, the target's last"
+        beyond, last = max(config.tapped_layers), sizes.layers - 1
+        msg = f"{directory / CONFIG_FILE}: tapped layer {beyond}, expected 0 to {last}, the target's last"
         raise SetupError(msg)
 
 

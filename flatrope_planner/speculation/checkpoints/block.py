@@ -36,6 +36,10 @@ class BlockLayout:
 
     name = "z-lab"
 
+    def __init__(self, target_layers: int | None = None) -> None:
+        """Layout for a target with so many layers: z-lab's own loader wants to know, and fails where it is not said."""
+        self._target_layers = target_layers
+
     def read_config(self, fields: Fields, tapped_layers: tuple[int, ...] | None = None) -> BlockDraftConfig:
         """See `Layout`."""
         section = fields.section(SECTION)
@@ -69,7 +73,7 @@ class BlockLayout:
         }
         if fingerprint is None:
             refuse_additions(config, self.name)
-            return content
+            return {**content, "num_target_layers": self._target_layers}
         own = {
             "scheme": config.scheme.value,
             "target": fingerprint,

@@ -24,6 +24,10 @@ from flatrope_planner.speculation.checkpoints.sizes import (
 from flatrope_planner.speculation.eagle_draft import EagleDraftConfig
 
 ARCHITECTURE = "LlamaForCausalLMEagle3"
+# SGLang's and SpecForge's, vLLM's, SafeAILab's.
+ARCHITECTURES = (ARCHITECTURE, "Eagle3LlamaForCausalLM", "LlamaForCausalLM")
+# What newer writers may ask for, and our layer does not do.
+NOT_DONE = ("norm_before_residual", "norm_before_fc", "fc_norm", "norm_output")
 SECTION = "eagle_config"
 TAPPED = "eagle_aux_hidden_state_layer_ids"
 # First parts of our names, and where they stand in the published ones.
@@ -44,11 +48,16 @@ class EagleLayout:
     def read_config(self, fields: Fields, tapped_layers: tuple[int, ...] | None = None) -> EagleDraftConfig:
         """See `Layout`."""
         own = fields.section(OURS) if fields.has(OURS) else None
+        if own is None:
+            # What tells a draft from an ordinary model of the same architecture.
+            fields.integer("draft_vocab_size", VOCABULARIES)
         fields.only("num_hidden_layers", None, 1)
         sizes = read_sizes(fields, _tapped_layers(fields, tapped_layers))
         fields.only("target_hidden_size", None, sizes["hidden"])
+        for name in NOT_DONE:
+            fields.only(name, None, False)
         borrowed = own is not None and not fields.has("draft_vocab_size")
-        known = range(1, min(sizes["vocab_size"] + 1, VOCABULARIES.stop))
+        known = range(1, sizes["vocab_size"] + 1)
         return EagleDraftConfig(
             **sizes,
             feature_norm=own.flag("feature_norm") if own else False,
@@ -95,7 +104,7 @@ class EagleLayout:
 
 
 def known_tokens(config: EagleDraftConfig, offset: Tensor) -> Tensor:
-    """Bool (vocabulary,): the target's tokens that the draft's own head knows.
+    """Which of the target's tokens the draft's own head knows, bool (vocabulary,).
 
     Raises:
         ValueError: when one is not the target's, or is there twice.
@@ -104,10 +113,13 @@ def known_tokens(config: EagleDraftConfig, offset: Tensor) -> Tensor:
     known = torch.zeros(config.vocab_size, dtype=torch.bool, device=offset.device)
     if offset.is_meta:
         return known
-    if int(ids.min()) < 0 or int(ids.max()) >= config.vocab_size or len(ids.unique()) < len(ids):
+    within = int(ids.min()) >= 0 and int(ids.max()) < config.vocab_size
+    if within:
+        known[ids] = True
+    if not within or int(known.sum()) < len(ids):
         msg = f"d2t leads to tokens outside 0 to {config.vocab_size - 1}, or to one twice"
         raise ValueError(msg)
-    return known.index_fill_(0, ids, True)
+    return known
 
 
 def _tapped_layers(fields: Fields, given: tuple[int, ...] | None) -> tuple[int, ...]:

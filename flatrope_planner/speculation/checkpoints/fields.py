@@ -75,6 +75,11 @@ class Fields:
             self.refuse(name, "an object")
         return Fields(self.path, value, f"{self._prefix}{name}.")
 
+    def over(self, defaults: Mapping[str, Any]) -> "Fields":
+        """The same values, on top of those that hold where one is missing."""
+        said = {name: value for name, value in self._content.items() if value is not None}
+        return Fields(self.path, {**defaults, **said}, self._prefix)
+
     def only(self, name: str, *allowed: object) -> None:
         """Refuse any other value; one that is absent counts as null.
 
@@ -118,21 +123,28 @@ def read_config(directory: Path) -> Fields:
     """
     path = directory / CONFIG_FILE
     try:
-        # A pipe or a device would never end.
-        if path.exists() and not path.is_file():
-            raise ValueError("not a file")
-        with path.open("rb") as file:
-            raw = file.read(MAX_CONFIG_BYTES + 1)
-        if len(raw) > MAX_CONFIG_BYTES:
-            raise ValueError(f"more than {MAX_CONFIG_BYTES} bytes")
-        content = json.loads(raw)
+        problem, content = "", json.loads(_read_bounded(path))
         if not isinstance(content, dict):
-            raise TypeError("not an object")
-    except (OSError, ValueError, TypeError, RecursionError) as err:
-        reason = str(err).splitlines()[0][:SHOWN] if str(err) else type(err).__name__
-        msg = f"{path}: no configuration of a draft ({reason}); train one with `flatrope train draft`"
-        raise SetupError(msg) from err
+            problem = "not an object"
+    except (OSError, ValueError, RecursionError) as err:
+        problem = (str(err).splitlines() or [type(err).__name__])[0]
+    if problem:
+        msg = f"{path}: no configuration of a draft ({problem}); train one with `flatrope train draft`"
+        raise SetupError(msg)
     return Fields(path, content)
+
+
+def _read_bounded(path: Path) -> bytes:
+    # A pipe or a device might never end.
+    if path.exists() and not path.is_file():
+        msg = "not a file"
+        raise ValueError(msg)
+    with path.open("rb") as file:
+        raw = file.read(MAX_CONFIG_BYTES + 1)
+    if len(raw) > MAX_CONFIG_BYTES:
+        msg = f"more than {MAX_CONFIG_BYTES} bytes"
+        raise ValueError(msg)
+    return raw
 
 
 def write_config(directory: Path, content: Mapping[str, Any]) -> None:

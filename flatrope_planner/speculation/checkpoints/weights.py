@@ -22,12 +22,15 @@ FLOATS = ("BF16", "F16", "F32")
 STORED_AS = {torch.float32: FLOATS, torch.int64: ("I64",), torch.bool: ("BOOL",)}
 
 
-def read_weights(directory: Path, wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def read_weights(
+    directory: Path, wanted: Mapping[str, Tensor], welcome: Mapping[str, Tensor] | None = None
+) -> dict[str, Tensor]:
     """Weights by name, as they are stored.
 
     Args:
         directory: of the draft.
         wanted: tensors without data, of the shapes and types the configuration asks for.
+        welcome: more of them, which may be absent.
 
     Raises:
         SetupError: when a weight is missing, left over, of another shape or type, or not finite.
@@ -37,12 +40,15 @@ def read_weights(directory: Path, wanted: Mapping[str, Tensor]) -> dict[str, Ten
         raise SetupError(_absent(path))
     try:
         with safe_open(path, framework="pt") as file:
-            _check_names(path, set(file.keys()), set(wanted))
-            for name, tensor in wanted.items():
+            names = set(file.keys())
+            expected = {**wanted, **{name: tensor for name, tensor in (welcome or {}).items() if name in names}}
+            _check_names(path, names, set(expected))
+            for name, tensor in expected.items():
                 _check_form(path, name, file.get_slice(name), tensor)
-            weights = {name: file.get_tensor(name) for name in wanted}
+            weights = {name: file.get_tensor(name) for name in expected}
     except (OSError, SafetensorError) as err:
-        msg = f"{path}: no weights of a draft ({str(err).splitlines()[0]}); expected a file of safetensors"
+        reason = (str(err).splitlines() or [type(err).__name__])[0]
+        msg = f"{path}: no weights of a draft ({reason}); expected a file of safetensors"
         raise SetupError(msg) from err
     for name, weight in weights.items():
         if not weight.isfinite().all():
