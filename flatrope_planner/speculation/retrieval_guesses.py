@@ -79,14 +79,14 @@ class RetrievalGuesses:
         """Start a text; `name` is the guesses' source."""
         self._corpus, self._drive, self._name = corpus, drive, name
         self._written: tuple[int, ...] = ()
-        self._suffixes: dict[tuple[int, ...], tuple[Suffixes, Suffixes]] = {
-            (): (corpus.counts.at_start(), drive.counts.at_start())
-        }
+        start = corpus.counts.at_start(), drive.counts.at_start()
+        self._suffixes: dict[tuple[int, ...], tuple[Suffixes, Suffixes]] = {(): start}
         self._known: dict[tuple[int, ...], list[Guess]] = {}
 
     def write(self, tokens: tuple[int, ...]) -> None:
         """The text goes on with these."""
         self._written += tokens
+        self._follow(self._written)
 
     @property
     def written(self) -> tuple[int, ...]:

@@ -146,7 +146,7 @@ def _check(directory: Path, stored: StoredDraft, target: NanoTarget) -> None:
         raise SetupError(msg)
     config = target.config
     check_sizes(directory, stored.config, TargetSizes(config.text_hidden, config.vocab_size, config.layers))
-    parts = {EMBEDDINGS: target.embeddings.weight, HEAD: target.head.get_parameter("weight")}
+    parts = {EMBEDDINGS: target.parts.embeddings.weight, HEAD: target.parts.head.get_parameter("weight")}
     for name, copy in stored.borrowed.items():
         if not torch.equal(copy.to(parts[name].dtype), parts[name]):
             msg = f"{directory / WEIGHTS_FILE}: {name} is not the target's; expected a copy of it, or none"
@@ -166,7 +166,7 @@ def _copies(config: AnyConfig, layout: str, target: NanoTarget) -> dict[str, tor
     """Parts of the target that the layout keeps beside a draft."""
     if layout != SpeculatorsLayout.name:
         return {}
-    copies = {EMBEDDINGS: target.embeddings.weight.detach().to(torch.bfloat16)}
+    copies = {EMBEDDINGS: target.parts.embeddings.weight.detach().to(torch.bfloat16)}
     if isinstance(config, BlockDraftConfig):
-        copies[HEAD] = target.head.get_parameter("weight").detach().to(torch.bfloat16)
+        copies[HEAD] = target.parts.head.get_parameter("weight").detach().to(torch.bfloat16)
     return copies

@@ -1,6 +1,6 @@
 """Drafters for nano: what lies beside its weights, made ready for it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class SpeculationOptions:
     draft: Path | None = None
     # Most candidates of a block.
     nodes: int = 32
-    exactness: Exactness = Exactness()
+    exactness: Exactness = field(default_factory=Exactness)
 
 
 def new_drafter(options: SpeculationOptions, target: NanoTarget, weights: Path | None) -> tuple[NanoTarget, Drafter]:
