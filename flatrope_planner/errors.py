@@ -15,3 +15,8 @@ class SetupError(FlatropeError):
 
 class NotReadyError(FlatropeError):
     """Raised when the inputs do not yet make up an observation; the message says what is missing."""
+
+
+def reason(err: BaseException) -> str:
+    """What a library complains about, on one line; the name of the error where it says nothing."""
+    return " ".join(str(err).split()) or type(err).__name__
