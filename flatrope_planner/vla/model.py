@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Qwen3VLForConditionalGeneration
 
+from flatrope_planner.errors import SetupError
 from flatrope_planner.speculation.slots import Layout
 from flatrope_planner.vla import tokenizer as tok
 from flatrope_planner.vla.attention_mask import additive
@@ -33,8 +34,15 @@ class NanoModel(nn.Module):
     """All weights of nano."""
 
     def __init__(self, config: NanoConfig, tokenizer: NanoTokenizer) -> None:
-        """Random weights from torch's global generator; the embeddings of neighbouring history bins start alike."""
+        """Random weights from torch's global generator; the embeddings of neighbouring history bins start alike.
+
+        Raises:
+            SetupError: when configuration and tokenizer are not of one model.
+        """
         super().__init__()
+        if config.vocab_size != tokenizer.size:
+            msg = f"config.json: vocab_size is {config.vocab_size}, but tokenizer.json has {tokenizer.size} tokens"
+            raise SetupError(msg)
         image, start, end = (tokenizer.special(token) for token in (tok.IMAGE_PAD, tok.VISION_START, tok.VISION_END))
         self.config = config
         self.image_pad = image
