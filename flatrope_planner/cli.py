@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from flatrope_planner.arguments import COUNT, JOBS, output_folder, real_number
-from flatrope_planner.errors import FlatropeError, InputError
+from flatrope_planner.errors import FlatropeError, InputError, SetupError
 
 Result = Mapping[str, Any]
 
@@ -143,7 +143,10 @@ def _up(arguments: argparse.Namespace) -> Result:
 
     if arguments.show_args:
         return _shown_arguments(PLANNER_ARGUMENTS)
-    return {"exit_code": run(planner_processes(_chosen(arguments.arguments)), {})}
+    ended = run(planner_processes(_chosen(arguments.arguments)), {})
+    if ended is not None and ended.exit_code != 0:
+        raise SetupError(str(ended))
+    return {"exit_code": 0}
 
 
 def _report(arguments: argparse.Namespace) -> Result:
