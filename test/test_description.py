@@ -130,6 +130,23 @@ def test_a_parameter_file_that_is_none_is_one_line_with_its_name(tmp_path: Path,
     assert len(str(caught.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("distro", "variables"),
+    [
+        ("humble", {"ROS_LOCALHOST_ONLY": "1"}),
+        ("jazzy", {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}),
+        (None, {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}),
+    ],
+)
+def test_traffic_stays_on_this_machine_in_every_distribution(
+    monkeypatch: pytest.MonkeyPatch, distro: str | None, variables: dict[str, str]
+) -> None:
+    monkeypatch.delenv("ROS_DISTRO", raising=False)
+    if distro is not None:
+        monkeypatch.setenv("ROS_DISTRO", distro)
+    assert demo_environment() == variables
+
+
 def test_who_sends_pictures_has_shared_memory_for_them() -> None:
     nodes = by_name(demo_processes({}))
     for name in ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE"):

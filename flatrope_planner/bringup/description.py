@@ -4,6 +4,7 @@ Two front ends start it: the launch files (through `launching`) and the command 
 """
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -105,7 +106,12 @@ def demo_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
 
 
 def demo_environment() -> dict[str, str]:
-    """What every process of a demo needs: traffic that stays on this machine."""
+    """What every process of a demo needs: traffic that stays on this machine.
+
+    Humble knows only the older variable, of which later distributions disapprove in every process's output.
+    """
+    if os.environ.get("ROS_DISTRO") == "humble":
+        return {"ROS_LOCALHOST_ONLY": "1"}
     return {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
 
 
