@@ -195,7 +195,7 @@ def record(file: Path) -> None:
                     messages.rationale("/planner/output/rationale", stamp_ns, words)
                     messages.rationale("/simulator/reference/rationale", stamp_ns, "Slow down because of a car.")
                     messages.costs(stamp_ns, 100.0 + step)
-            outcome = {"success": scene == 0, "failures": ["collision"] if scene else []}
+            outcome = {"success": scene == 0, "failures": ["collision"] if scene else [], "control_timeouts": 2 + scene}
             messages.text("/simulator/outcome", start_ns + 3 * SECOND_NS, json.dumps(outcome))
 
 
@@ -227,6 +227,8 @@ def test_summary_is_the_drive_in_numbers(bag: Path, tmp_path: Path) -> None:
     assert summary["decisions"] == {"keep": 6, "slow": 4}
     assert summary["decision_agrees_with_reference"] == 0.4
     assert [scene["outcome"] for scene in summary["scenes"]] == ["success", "collision"]
+    # Two in the first scene, three in the second.
+    assert summary["control_timeouts"] == 5
     assert [scene["title"] for scene in summary["scenes"]] == ["lead, seed 0", "lead, seed 1"]
 
 

@@ -95,9 +95,11 @@ def describe(summary: Mapping[str, Any], out: Path) -> str:
     scenes = [f"  {scene['title']:<28} {scene['outcome'] or 'not finished'}" for scene in summary["scenes"]]
     total_ms = summary["stage_ms"].get("total", {})
     latency = f", {total_ms['p50']:.0f} ms each" if total_ms else ""
+    late = summary["control_timeouts"]
+    waits = f", {late} times no command in time" if late else ""
     return "\n".join(
         [
-            f"{summary['ticks']} plans{latency}, {summary['dropped_ticks']} dropped; scenes:",
+            f"{summary['ticks']} plans{latency}, {summary['dropped_ticks']} dropped{waits}; scenes:",
             *scenes,
             f"report:  {out / 'report.html'}",
             f"numbers: {out / 'summary.json'}",

@@ -52,8 +52,8 @@ class Stage(Protocol):
         """Publish a moment."""
         ...
 
-    def conclude(self, world: World) -> None:
-        """Publish how an episode ended."""
+    def conclude(self, world: World, control_timeouts: int) -> None:
+        """Publish how an episode ended, and how often the car went on because no command had come in time."""
         ...
 
     def warn(self, text: str) -> None:
@@ -129,7 +129,7 @@ class Driving:
             self._mailbox.sleep(pace.rest_s())
         if world.outcome.done:
             self._stage.show(Moment(world, self._stamp_ns, None))
-            self._stage.conclude(world)
+            self._stage.conclude(world, self._steering.timeouts)
 
 
 class _ReferenceWheel:
@@ -155,10 +155,13 @@ class _Steering:
         self._steps_without = CAMERA_STEPS
         self._timeout_s = settings.start_timeout_s
         self._warned = False
+        # Waits of this episode that have ended without a command.
+        self.timeouts = 0
 
     def begin_anew(self) -> None:
         """Forget the command of the last episode."""
         self._mailbox.clear()
+        self.timeouts = 0
         self._steps_without = CAMERA_STEPS
 
     def command(self, otherwise: Callable[[], DriveCommand]) -> DriveCommand:
@@ -166,6 +169,7 @@ class _Steering:
         late = self._settings.wait_for_command and self._steps_without >= CAMERA_STEPS
         command, fresh = self._mailbox.take(self._timeout_s if late else 0.0)
         if late and not fresh:
+            self.timeouts += 1
             self._warn("the reference driver goes on" if command is None else "the last one goes on")
         if fresh or late:
             self._steps_without = 0

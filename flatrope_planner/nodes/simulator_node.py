@@ -125,7 +125,7 @@ class SimulatorNode(Node):
         if moment.reference is not None:
             self._show_reference(moment.reference, odometry)
 
-    def conclude(self, world: World) -> None:
+    def conclude(self, world: World, control_timeouts: int) -> None:
         """Publish the outcome of an episode as JSON."""
         outcome = {
             "family": world.family.value,
@@ -135,6 +135,7 @@ class SimulatorNode(Node):
             "failures": list(world.outcome.failures),
             "duration_s": round(world.time_s, 2),
             "distance_m": round(world.s_m, 2),
+            "control_timeouts": control_timeouts,
         }
         self._outcome.publish(String(data=json.dumps(outcome)))
         verdict = "reached the end" if world.outcome.success else f"failed: {', '.join(world.outcome.failures)}"

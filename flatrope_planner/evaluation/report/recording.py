@@ -82,6 +82,8 @@ class Recording:
     scene_names: list[str] = field(default_factory=list)
     # Time of a scene's end (ns), and "success" or what went wrong.
     outcomes: list[tuple[int, str]] = field(default_factory=list)
+    # How often the simulator has waited for a command in vain.
+    control_timeouts: int = 0
 
 
 def read_recording(bag: Path) -> Recording:
@@ -206,6 +208,7 @@ def _add_text(recording: Recording, topic: str, log_ns: int, message: Any) -> No
         recording.scene_names.append(message.data)
     elif topic.endswith("/outcome"):
         outcome = json.loads(message.data)
+        recording.control_timeouts += outcome.get("control_timeouts", 0)
         recording.outcomes.append((log_ns, "success" if outcome["success"] else ", ".join(outcome["failures"])))
 
 
