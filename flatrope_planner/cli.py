@@ -63,7 +63,7 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
     _add_launch_arguments(_command(commands, "up", _up, "run the planner and its diagnostics until interrupted"))
     report = _command(commands, "report", _report, "make the report of a recorded bag")
     report.add_argument("bag", type=Path, help="folder of a bag, or a single .mcap file")
-    report.add_argument("--html", type=Path, default=Path("report.html"), metavar="FILE", help="default: %(default)s")
+    report.add_argument("--html", type=Path, metavar="FILE", help="default: report.html beside the bag")
     bench = commands.add_parser("bench", help="measure", description="Measure.")
     _add_benchmarks(bench.add_subparsers(metavar="WHAT", required=True))
     train = commands.add_parser("train", help="train", description="Train.").add_subparsers(
@@ -153,8 +153,10 @@ def _report(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.report.page import write_report
 
     _prepare_folder_of(arguments.html)
-    summary = write_report(arguments.bag, arguments.html)
-    print(f"report: {arguments.html}")
+    bag: Path = arguments.bag
+    html: Path = arguments.html or (bag if bag.is_dir() else bag.parent) / "report.html"
+    summary = write_report(bag, html)
+    print(f"report: {html}")
     return summary
 
 
