@@ -17,8 +17,8 @@ from flatrope_planner.nodes.driving import (
     Driving,
     DrivingSettings,
     Moment,
-    families_of,
 )
+from flatrope_planner.simulation.tour import families_of
 from flatrope_planner.simulation.world import STEP_S, TRAINED_FAMILIES, Family, Split, World
 
 FAST = DrivingSettings(

@@ -11,14 +11,12 @@ from typing import Protocol
 
 from flatrope_planner.dimensions import HISTORY_SPAN_S
 from flatrope_planner.domain import DriveCommand, seconds_to_ns
-from flatrope_planner.errors import InputError
 from flatrope_planner.nodes.command_mailbox import CommandMailbox
 from flatrope_planner.planning.pose import Pose2D
 from flatrope_planner.planning.tracking import track
 from flatrope_planner.simulation.driver import ReferenceDriver, ReferencePlan
-from flatrope_planner.simulation.world import STEP_S, TRAINED_FAMILIES, Family, Split, World
+from flatrope_planner.simulation.world import STEP_S, Family, Split, World
 
-TOUR = "tour"
 # Odometry every step, pictures at 10 Hz, the reference driver's view at 2 Hz.
 CAMERA_STEPS = 2
 REFERENCE_STEPS = 10
@@ -76,21 +74,6 @@ class DrivingSettings:
     control_timeout_s: float
     # Drive all families once, or again and again with other seeds.
     once: bool
-
-
-def families_of(text: str) -> tuple[Family, ...]:
-    """The families named in "tour" or "lead,curve".
-
-    Raises:
-        InputError: naming one that does not exist.
-    """
-    if text == TOUR:
-        return TRAINED_FAMILIES
-    try:
-        return tuple(Family(name.strip()) for name in text.split(","))
-    except ValueError as err:
-        msg = f"family is {text!r}, expected {TOUR} or, separated by commas, {', '.join(f.value for f in Family)}"
-        raise InputError(msg) from err
 
 
 class Driving:
