@@ -1,9 +1,21 @@
 """Keys and values of passes that are not decoding: training's, and the action expert's."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any
 
 import torch
 from torch import Tensor
+
+
+def cache_argument(forward: Callable[..., Any]) -> str:
+    """The name by which a transformers model takes its cache.
+
+    It was renamed, and versions before that take the new name without a word and leave the cache alone. The last
+    version for Python 3.10 is one of these.
+    """
+    return "cache" if "cache" in signature(forward).parameters else "past_key_values"
 
 
 @dataclass
