@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from flatrope_planner.errors import FlatropeError, InputError
+from flatrope_planner.arguments import COUNT, JOBS, output_folder, real_number
+from flatrope_planner.errors import FlatropeError, InputError, SetupError
 
 Result = Mapping[str, Any]
 
@@ -39,6 +40,10 @@ def main(argv: list[str] | None = None) -> int:
             arguments.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     except FlatropeError as err:
         return _complain(err, EXIT_BAD_INPUT)
+    except OSError as err:
+        if err.filename is None:
+            raise
+        return _complain(f"{err.filename}: {err.strerror}", EXIT_BAD_INPUT)
     except ModuleNotFoundError as err:
         return _complain(f"{err.name} is not installed: run `make setup`, or source ROS 2", EXIT_BAD_INPUT)
     except KeyboardInterrupt:
@@ -51,12 +56,14 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
     parser = _Parser(prog="flatrope", description="Plan, drive, measure and train with flatrope_planner.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     demo = _command(commands, "demo", _demo, "drive the embedded simulator over ROS 2, record it, make a report")
-    demo.add_argument("--out", type=Path, default=Path("out/demo"), metavar="FOLDER", help="default: %(default)s")
+    demo.add_argument(
+        "--out", type=output_folder, default=Path("out/demo"), metavar="FOLDER", help="default: %(default)s"
+    )
     _add_launch_arguments(demo)
     _add_launch_arguments(_command(commands, "up", _up, "run the planner and its diagnostics until interrupted"))
     report = _command(commands, "report", _report, "make the report of a recorded bag")
     report.add_argument("bag", type=Path, help="folder of a bag, or a single .mcap file")
-    report.add_argument("--html", type=Path, default=Path("report.html"), metavar="FILE", help="default: %(default)s")
+    report.add_argument("--html", type=Path, metavar="FILE", help="default: report.html beside the bag")
     bench = commands.add_parser("bench", help="measure", description="Measure.")
     _add_benchmarks(bench.add_subparsers(metavar="WHAT", required=True))
     train = commands.add_parser("train", help="train", description="Train.").add_subparsers(
@@ -92,7 +99,8 @@ def _add_training_arguments(
 
 
 def _command(commands: Any, name: str, run: Any, meaning: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=meaning, description=meaning.capitalize() + ".")
+    description = f"{meaning[0].upper()}{meaning[1:]}."
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=meaning, description=description)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
     parser.set_defaults(run=run)
     return parser
@@ -105,28 +113,30 @@ def _add_launch_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_benchmarks(commands: Any) -> None:
     driving = _command(commands, "driving", _bench_driving, "closed-loop success by scene family")
-    driving.add_argument("--seeds", type=int, default=20, help="scenes of each family (default: %(default)s)")
+    driving.add_argument("--seeds", type=COUNT, default=20, help="scenes of each family (default: %(default)s)")
     driving.add_argument("--families", nargs="+", default=[], metavar="FAMILY", help="default: all")
     drivers = ("nano", "blind", "reference")
     driving.add_argument("--drivers", nargs="+", choices=drivers, default=drivers, help="default: all")
     _add_worker_arguments(driving)
     nano = _command(commands, "nano", _bench_nano, "decisions and trajectories of nano on held-out scenes")
-    nano.add_argument("--episodes", type=int, default=10, help="episodes of each family (default: %(default)s)")
+    nano.add_argument("--episodes", type=COUNT, default=10, help="episodes of each family (default: %(default)s)")
     _add_worker_arguments(nano)
     decode = _command(commands, "decode", _bench_decode, "every way to write a rationale side by side")
-    decode.add_argument("--episodes", type=int, default=1, help="drives of each family (default: %(default)s)")
-    decode.add_argument("--moments", type=int, default=16, help="most moments of a drive (default: %(default)s)")
+    decode.add_argument("--episodes", type=COUNT, default=1, help="drives of each family (default: %(default)s)")
+    decode.add_argument("--moments", type=COUNT, default=16, help="most moments of a drive (default: %(default)s)")
     decode.add_argument("--splits", nargs="+", choices=("val", "on_shelf", "off_shelf"), help="default: all")
     decode.add_argument("--precisions", nargs="+", choices=("float32", "bfloat16"), help="default: both")
     decode.add_argument("--draft", nargs="+", default=[], metavar="NAME=FOLDER", help="further trained drafts")
     _add_worker_arguments(decode)
     latency = _command(commands, "latency", _bench_latency, "speed of reasoning where a pass costs what it costs")
-    latency.add_argument("--prompts", type=int, default=6, help="texts to write (default: %(default)s)")
+    latency.add_argument("--prompts", type=COUNT, default=6, help="texts to write (default: %(default)s)")
     retrieval = _command(commands, "retrieval", _bench_retrieval, "how far earlier texts draft recorded rationales")
     retrieval.add_argument("--corpus", type=Path, required=True, metavar="FILE", help="JSON lines, may be gzipped")
-    retrieval.add_argument("--jobs", type=int, default=2, help="processes at work (default: %(default)s)")
+    retrieval.add_argument("--jobs", type=JOBS, default=2, help="processes at work (default: %(default)s)")
     transport = _command(commands, "transport", _bench_transport, "share of large pictures that reach the planner")
-    transport.add_argument("--seconds", type=float, default=15.0, help="length of the test (default: %(default)s)")
+    # As long as the parameter it becomes allows.
+    seconds = real_number(0.1, 600.0)
+    transport.add_argument("--seconds", type=seconds, default=15.0, help="length of the test (default: %(default)s)")
 
 
 def _add_checkpoint_commands(commands: Any) -> None:
@@ -145,7 +155,7 @@ def _add_checkpoint_commands(commands: Any) -> None:
 
 
 def _add_worker_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jobs", type=int, default=2, help="processes at work (default: %(default)s)")
+    parser.add_argument("--jobs", type=JOBS, default=2, help="processes at work (default: %(default)s)")
     parser.add_argument("--weights", type=Path, metavar="FOLDER", help="default: the ones that ship with the package")
 
 
@@ -166,15 +176,20 @@ def _up(arguments: argparse.Namespace) -> Result:
 
     if arguments.show_args:
         return _shown_arguments(PLANNER_ARGUMENTS)
-    return {"exit_code": run(planner_processes(_chosen(arguments.arguments)), {})}
+    ended = run(planner_processes(_chosen(arguments.arguments)), {})
+    if ended is not None and ended.exit_code != 0:
+        raise SetupError(str(ended))
+    return {"exit_code": 0}
 
 
 def _report(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.report.page import write_report
 
     _prepare_folder_of(arguments.html)
-    summary = write_report(arguments.bag, arguments.html)
-    print(f"report: {arguments.html}")
+    bag: Path = arguments.bag
+    html: Path = arguments.html or (bag if bag.is_dir() else bag.parent) / "report.html"
+    summary = write_report(bag, html)
+    print(f"report: {html}")
     return summary
 
 

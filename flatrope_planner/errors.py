@@ -1,5 +1,8 @@
 """Errors a user can meet. Each message names the thing and what was expected of it."""
 
+# PyTorch lists every weight that does not fit.
+MOST_CHARACTERS = 240
+
 
 class FlatropeError(Exception):
     """Base of every error this package raises on purpose; the command line prints it as one line."""
@@ -15,3 +18,9 @@ class SetupError(FlatropeError):
 
 class NotReadyError(FlatropeError):
     """Raised when the inputs do not yet make up an observation; the message says what is missing."""
+
+
+def reason(err: BaseException) -> str:
+    """What a library complains about, on one line that is no book; the name of the error where it says nothing."""
+    words = " ".join(str(err).split()) or type(err).__name__
+    return words if len(words) <= MOST_CHARACTERS else f"{words[:MOST_CHARACTERS]} ..."

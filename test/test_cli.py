@@ -1,5 +1,6 @@
 """The command line: one clear line for every mistake, a result file for every command."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -28,10 +29,27 @@ def complaint(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     ("argv", "words"),
     [
         (("fly",), "invalid choice: 'fly'"),
-        (("bench", "driving", "--seeds", "many"), "--seeds: invalid int value: 'many'"),
+        (("bench", "driving", "--seeds", "many"), "--seeds: 'many' is no whole number of at least 1"),
         (("bench", "driving", "--families", "moon"), "no scene family 'moon'"),
-        (("bench", "driving", "--seeds", "0"), "seeds is 0, expected at least 1"),
-        (("report", "missing.mcap"), "missing.mcap cannot be read as a bag"),
+        (("bench", "driving", "--seeds", "0"), "--seeds: '0' is no whole number of at least 1"),
+        (("bench", "driving", "--jobs", "0"), "--jobs: '0' is no whole number from 1 to 1024"),
+        (("bench", "nano", "--episodes", "-1"), "--episodes: '-1' is no whole number of at least 1"),
+        (("bench", "latency", "--prompts", "0"), "--prompts: '0' is no whole number of at least 1"),
+        (("bench", "transport", "--seconds", "nan"), "--seconds: 'nan' is no number from 0.1 to 600"),
+        (("train", "target", "--jobs", "-2"), "--jobs: '-2' is no whole number from 1 to 1024"),
+        (("train", "target", "--episodes", "0"), "--episodes: '0' is no whole number"),
+        (("train", "target", "--steps", "0"), "--steps: '0' is no whole number"),
+        (("train", "target", "--seed", "-1"), "--seed: '-1' is no whole number from 0"),
+        (("train", "target", "--work", __file__), "test_cli.py is a file, expected a folder to write into"),
+        (("train", "draft", "--steps", "0"), "--steps: '0' is no whole number of at least 1"),
+        (("train", "draft", "--block-size", "0"), "--block-size: '0' is no whole number of at least 2"),
+        (("train", "draft", "--layers", "0"), "--layers: '0' is no whole number of at least 1"),
+        (("capture", "--jobs", "0"), "--jobs: '0' is no whole number from 1"),
+        (("capture", "--episodes", "0"), "--episodes: '0' is no whole number"),
+        (("capture", "--out", __file__), "test_cli.py is a file, expected a folder to write into"),
+        (("demo", "--out", __file__), "test_cli.py is a file, expected a folder to write into"),
+        (("report", "no/bag.mcap"), "no/bag.mcap does not exist; expected the folder of a bag, or a single .mcap file"),
+        (("report", __file__), "test_cli.py cannot be read as a bag"),
         (("demo", "family=lead"), "'family=lead' is no argument of the form name:=value"),
     ],
 )
@@ -43,6 +61,28 @@ def test_a_result_that_cannot_be_written_is_found_before_the_work(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert "it is a folder" in complaint(capsys, "report", "missing.mcap", "--json", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("command", "opening"),
+    [("demo", "Drive the embedded simulator over ROS 2, record it"), ("report", "Make the report of a recorded bag.")],
+)
+def test_help_opens_with_a_capital_and_keeps_the_others(
+    capsys: pytest.CaptureFixture[str], command: str, opening: str
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert opening in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_file_system_that_refuses_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "out/big.npz")
+
+    monkeypatch.setattr("flatrope_planner.cli._prepare_folder_of", full)
+    assert complaint(capsys, "report", "any.mcap") == "flatrope: out/big.npz: No space left on device\n"
 
 
 def test_help_needs_neither_torch_nor_ros() -> None:

@@ -1,5 +1,6 @@
 """The one description, and that both front ends run all of it."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from flatrope_planner.bringup.description import (
     planner_processes,
 )
 from flatrope_planner.bringup.processes import command_line
-from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.errors import FlatropeError, InputError, SetupError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -72,7 +73,12 @@ def test_who_drives_is_a_matter_of_one_topic(driver: str, topic: str) -> None:
     [
         ({"planer": "nano"}, "there is no argument 'planer'; there are planner,"),
         ({"planner": "me"}, "planner is 'me', expected one of nano, reference"),
-        ({"seed": "many"}, "seed is 'many', expected a number"),
+        ({"seed": "many"}, r"seed is 'many', expected a number of \[0, 999999\]"),
+        ({"seed": "-5"}, r"seed is '-5', expected a number of \[0, 999999\]"),
+        ({"seed": "1.5"}, "seed is '1.5', expected a whole number"),
+        ({"real_time_factor": "nan"}, r"real_time_factor is 'nan', expected a number of \[0, 100\]"),
+        ({"real_time_factor": "inf"}, r"real_time_factor is 'inf', expected a number of \[0, 100\]"),
+        ({"role": "a b"}, "role is 'a b', expected a name such as ego_vehicle"),
     ],
 )
 def test_arguments_that_do_not_fit_are_named(chosen: dict[str, str], complaint: str) -> None:
@@ -80,11 +86,71 @@ def test_arguments_that_do_not_fit_are_named(chosen: dict[str, str], complaint: 
         demo_processes(chosen)
 
 
+@pytest.mark.parametrize(
+    ("chosen", "complaint"),
+    [
+        ({"camera_topic": "a b"}, "camera_topic is 'a b', which makes 'a b': expected a topic"),
+        ({"camera_topic": "/{role}/{name}"}, "camera_topic is '/{role}/{name}', which makes '/ego_vehicle/{name}'"),
+        ({"camera_topic": ""}, "camera_topic is ''"),
+        ({"camera_topic": "/a//b"}, "camera_topic is '/a//b'"),
+        ({"odometry_topic": "/odom/"}, "odometry_topic is '/odom/'"),
+        ({"role": "7"}, "camera_topic is '/carla/{role}/{camera}/image', which makes '/carla/7/front_wide/image'"),
+    ],
+)
+def test_topics_that_ros_would_not_take_are_refused_before_the_start(chosen: dict[str, str], complaint: str) -> None:
+    with pytest.raises(InputError, match=re.escape(complaint)):
+        planner_processes(chosen)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x00\x01\xff\xfe",
+        b"\xe9t\xe9",
+        b"",
+        b"7",
+        b"a: [",
+        b"/**: 7",
+        b"/**: {ros__parameters: 7}",
+        b"/**: {ros__parameters: [1, 2]}",
+        b"/**: {ros__parameters: text}",
+        b"/**: {ros__parameters: }",
+        b"/**: {ros__parameters: {cameras: 7}}",
+        b"/**: {ros__parameters: {cameras: front}}",
+        b"/**: {ros__parameters: {cameras: []}}",
+        b"/**: {ros__parameters: {cameras: [1, 2]}}",
+        b"/**: {ros__parameters: {cameras: [front wide]}}",
+    ],
+)
+def test_a_parameter_file_that_is_none_is_one_line_with_its_name(tmp_path: Path, content: bytes) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_bytes(content)
+    with pytest.raises(FlatropeError, match=r"own\.yaml") as caught:
+        planner_processes({"params_file": str(own)})
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("distro", "variables"),
+    [
+        ("humble", {"ROS_LOCALHOST_ONLY": "1"}),
+        ("jazzy", {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}),
+        (None, {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}),
+    ],
+)
+def test_traffic_stays_on_this_machine_in_every_distribution(
+    monkeypatch: pytest.MonkeyPatch, distro: str | None, variables: dict[str, str]
+) -> None:
+    monkeypatch.delenv("ROS_DISTRO", raising=False)
+    if distro is not None:
+        monkeypatch.setenv("ROS_DISTRO", distro)
+    assert demo_environment() == variables
+
+
 def test_who_sends_pictures_has_shared_memory_for_them() -> None:
     nodes = by_name(demo_processes({}))
     for name in ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE"):
         assert nodes["simulator"].environment[name] == str(config_file("fastdds.xml"))
-    assert demo_environment()["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
 
 
 def test_command_line_keeps_the_type_of_every_value() -> None:

@@ -17,8 +17,8 @@ from flatrope_planner.nodes.driving import (
     Driving,
     DrivingSettings,
     Moment,
-    families_of,
 )
+from flatrope_planner.simulation.tour import families_of
 from flatrope_planner.simulation.world import STEP_S, TRAINED_FAMILIES, Family, Split, World
 
 FAST = DrivingSettings(
@@ -42,6 +42,7 @@ class Notebook:
         # Per moment: steps, stamp, pictures, reference, speed.
         self.moments: list[tuple[int, int, bool, bool, float]] = []
         self.concluded: list[World] = []
+        self.timeouts: list[int] = []
         self.warnings: list[str] = []
 
     def show(self, moment: Moment) -> None:
@@ -53,8 +54,9 @@ class Notebook:
         if world.steps == self._close_at:
             self._mailbox.close()
 
-    def conclude(self, world: World) -> None:
+    def conclude(self, world: World, control_timeouts: int) -> None:
         self.concluded.append(world)
+        self.timeouts.append(control_timeouts)
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)
@@ -75,6 +77,7 @@ def test_schedule_of_an_episode() -> None:
     assert len(stage.concluded) == 1
     assert stage.concluded[0].outcome.done
     assert not stage.warnings
+    assert stage.timeouts == [0]
 
 
 def test_until_the_handover_commands_are_ignored() -> None:
@@ -127,6 +130,24 @@ def test_standing_still_has_an_end_and_is_told() -> None:
     assert stage.moments[-1][0] == HANDOVER_STEPS + 6
 
 
+def test_every_wait_in_vain_is_counted_for_its_episode() -> None:
+    mailbox = CommandMailbox()
+    stage = Notebook(mailbox, answer_until=0)
+    show = stage.show
+
+    def show_and_answer_in_the_second(moment: Moment) -> None:
+        show(moment)
+        if stage.concluded:
+            mailbox.put(DriveCommand(6.0, 0.0))
+
+    stage.show = show_and_answer_in_the_second  # type: ignore[method-assign]
+    families = (Family.FREE_ROAD, Family.FREE_ROAD)
+    Driving(replace(FAST, families=families, start_timeout_s=0.0, control_timeout_s=0.0), mailbox, stage).run()
+    # Without any command the car waits before every other step from the handover on; the last moment has no step.
+    steps = stage.concluded[0].steps - HANDOVER_STEPS
+    assert stage.timeouts == [-(-steps // CAMERA_STEPS), 0]
+
+
 def test_who_does_not_wait_drives_on_without_commands() -> None:
     mailbox = CommandMailbox()
     stage = Notebook(mailbox, answer_until=0)
@@ -139,8 +160,8 @@ def test_episodes_are_apart_in_time_and_seeds_go_on() -> None:
     stage = Notebook(mailbox)
     conclude = stage.conclude
 
-    def conclude_three(world: World) -> None:
-        conclude(world)
+    def conclude_three(world: World, control_timeouts: int) -> None:
+        conclude(world, control_timeouts)
         if len(stage.concluded) == 3:
             mailbox.close()
 

@@ -1,5 +1,6 @@
 """nano as a target, against transformers' own Qwen3-VL as the judge."""
 
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from flatrope_planner.domain import CameraFrame, Observation
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.decoder import Decoder
+from flatrope_planner.speculation.slots import cache_argument
 from flatrope_planner.speculation.target import StepResult
 from flatrope_planner.vla.nano import NanoPrompt, NanoState, NanoTarget
 from flatrope_planner.vla.vision import patchify
@@ -207,3 +209,15 @@ def test_wrong_cameras_and_endless_commands_are_refused(target: NanoTarget) -> N
     prompt = target.prepare(endless)
     with pytest.raises(InputError, match="more than 512; use a shorter command"):
         target.prefill(prompt, Block.of(prompt.token_ids[-1], Candidates()))
+
+
+def test_the_cache_goes_by_the_name_that_this_version_of_transformers_knows() -> None:
+    def renamed(inputs_embeds: object, cache: object = None, **_: object) -> None:
+        """Newer versions."""
+
+    def before(inputs_embeds: object, past_key_values: object = None, **_: object) -> None:
+        """Older ones, which take `cache` among the rest and ignore it."""
+
+    assert (cache_argument(renamed), cache_argument(before)) == ("cache", "past_key_values")
+    text_model = tiny_model().vlm.model.language_model
+    assert cache_argument(text_model.forward) in signature(text_model.forward).parameters

@@ -159,3 +159,13 @@ def test_every_requirement_is_pinned() -> None:
 def test_versions_agree() -> None:
     assert parse_package(ROOT).version == __version__
     assert 'run_path(f"{PACKAGE}/_version.py")["__version__"]' in (ROOT / "setup.py").read_text()
+
+
+def test_the_documentation_names_every_node_and_topic() -> None:
+    text = (ROOT / "docs" / "topics.md").read_text()
+    sources = {path.stem: path.read_text() for path in (ROOT / PACKAGE / "nodes").glob("*.py")}
+    nodes = {name for name in sources if name.endswith("_node")} | {"transport_probe"}
+    assert nodes <= set(re.findall(r"^## (\w+)$", text, re.MULTILINE))
+    topics = {topic for source in sources.values() for topic in re.findall(r'"(~?/[a-z_/]+[a-z])"', source)}
+    assert {"~/scene", "~/camera_mounts", "/carla/markers"} <= topics
+    assert {topic for topic in topics if f"`{topic}`" not in text} == set()

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from flatrope_planner.bringup import processes
+from flatrope_planner.bringup import description, processes
 from flatrope_planner.bringup.description import NodeProcess
 from flatrope_planner.bringup.processes import Ended, ProcessGroup, run
+from flatrope_planner.cli import main
 
 PATIENCE_S = 20.0
 # What stands in for a node, by name.
@@ -21,6 +22,7 @@ SCRIPTS = {
     "quiet": "import time; print('up'); time.sleep(60)",
     "stubborn": "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print('up'); time.sleep(60)",
     "done": "print('finished its work')",
+    "killed": "import os; os.kill(os.getpid(), 9)",
     "broken": "import sys; print('oh no'); sys.exit(3)",
     "environment": "import os; print(os.environ['COLOUR'], os.environ['TASTE']); import time; time.sleep(60)",
 }
@@ -71,21 +73,37 @@ def test_leaving_ends_all_even_those_that_do_not_want_to() -> None:
 def test_the_first_one_to_end_is_known() -> None:
     with ProcessGroup(nodes("quiet", "broken"), {}, lambda _: None) as group:
         wait_for(lambda: group.ended() is not None)
-        assert group.ended() == Ended("broken", 3)
+        assert group.ended() == Ended("broken", 3, "oh no")
 
 
-@pytest.mark.parametrize(("last", "code"), [("done", 0), ("broken", 1)])
-def test_when_one_ends_all_end_and_the_line_says_why(last: str, code: int) -> None:
+@pytest.mark.parametrize(
+    "ended", [Ended("done", 0, "finished its work"), Ended("broken", 3, "oh no"), Ended("killed", -9)]
+)
+def test_when_one_ends_all_end_and_the_line_says_why(ended: Ended) -> None:
     lines: list[str] = []
-    assert run(nodes("quiet", last), {}, lines.append) == code
-    assert f"{last} has ended with exit code {0 if code == 0 else 3}: ending all" in lines
+    assert run(nodes("quiet", ended.name), {}, lines.append) == ended
+    assert f"{ended.name} has ended with exit code {ended.exit_code}: ending all" in lines
+
+
+@pytest.mark.parametrize(("last", "status"), [("done", 0), ("broken", 2), ("killed", 2)])
+def test_up_fails_when_a_node_does_and_repeats_its_last_words(
+    last: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(description, "planner_processes", lambda _: nodes("quiet", last))
+    assert main(["up"]) == status
+    said = {
+        "done": "",
+        "broken": "flatrope: the broken ended with exit code 3: oh no\n",
+        "killed": "flatrope: the killed ended with exit code -9\n",
+    }
+    assert capsys.readouterr().err == said[last]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_asked_to_end_it_ends_well(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     Timer(0.5, os.kill, [os.getpid(), number]).start()
-    assert run(nodes("quiet"), {}, lambda _: None) == 0
+    assert run(nodes("quiet"), {}, lambda _: None) is None
     assert signal.getsignal(number) == before
 
 

@@ -9,8 +9,11 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from rosbags.highlevel import AnyReader
+from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys.store import Typestore
 
+from flatrope_planner.cli import main
 from flatrope_planner.domain import Image
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.evaluation.bag_writer import BagWriter, typestore_with
@@ -195,7 +198,7 @@ def record(file: Path) -> None:
                     messages.rationale("/planner/output/rationale", stamp_ns, words)
                     messages.rationale("/simulator/reference/rationale", stamp_ns, "Slow down because of a car.")
                     messages.costs(stamp_ns, 100.0 + step)
-            outcome = {"success": scene == 0, "failures": ["collision"] if scene else []}
+            outcome = {"success": scene == 0, "failures": ["collision"] if scene else [], "control_timeouts": 2 + scene}
             messages.text("/simulator/outcome", start_ns + 3 * SECOND_NS, json.dumps(outcome))
 
 
@@ -227,6 +230,8 @@ def test_summary_is_the_drive_in_numbers(bag: Path, tmp_path: Path) -> None:
     assert summary["decisions"] == {"keep": 6, "slow": 4}
     assert summary["decision_agrees_with_reference"] == 0.4
     assert [scene["outcome"] for scene in summary["scenes"]] == ["success", "collision"]
+    # Two in the first scene, three in the second.
+    assert summary["control_timeouts"] == 5
     assert [scene["title"] for scene in summary["scenes"]] == ["lead, seed 0", "lead, seed 1"]
 
 
@@ -301,3 +306,35 @@ def test_missing_definitions_are_named(tmp_path: Path) -> None:
 def test_ticks_are_round_numbers() -> None:
     assert nice_ticks(0.0, 10.0) == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     assert nice_ticks(-0.03, 0.03, 4) == pytest.approx([-0.02, 0.0, 0.02])
+
+
+def test_a_bag_cut_short_or_overwritten_is_named(bag: Path, tmp_path: Path) -> None:
+    whole, copy = bag.read_bytes(), tmp_path / "copy.mcap"
+    refused = 0
+    for place in np.linspace(0, len(whole) - 1, 12).astype(int):
+        for content in (whole[:place], whole[:place] + bytes([0xA5] * 40) + whole[place + 40 :]):
+            copy.write_bytes(content)
+            try:
+                read_recording(copy)
+            except InputError as err:
+                (line,) = str(err).splitlines()
+                refused += line.startswith(str(copy))
+    assert refused > 12
+
+
+@pytest.mark.parametrize("as_folder", [True, False])
+def test_the_report_goes_beside_the_bag_unless_told_otherwise(
+    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], as_folder: bool
+) -> None:
+    folder = tmp_path / "drive"
+    with Writer(folder, version=9, storage_plugin=StoragePlugin.MCAP) as writer, AnyReader([bag]) as reader:
+        connections = {
+            c.topic: writer.add_connection(c.topic, c.msgtype, typestore=reader.typestore) for c in reader.connections
+        }
+        for connection, stamp_ns, raw in reader.messages():
+            writer.write(connections[connection.topic], stamp_ns, bytes(raw))
+    assert main(["report", str(folder if as_folder else folder / "drive.mcap")]) == 0
+    assert capsys.readouterr().out == f"report: {folder / 'report.html'}\n"
+    assert (folder / "report.html").is_file()
+    assert main(["report", str(folder), "--html", str(tmp_path / "mine" / "own.html")]) == 0
+    assert (tmp_path / "mine" / "own.html").is_file()

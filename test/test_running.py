@@ -50,6 +50,37 @@ def test_nodes_end_well_however_often_they_are_asked(number: signal.Signals) -> 
             assert (name, child.returncode, "Traceback" in output) == (name, 0, False), output
 
 
+@pytest.mark.parametrize(
+    ("node", "arguments", "words"),
+    [
+        ("controller_node", ("-r", "~/input/odometry:=/a b"), "Couldn't parse remap rule: '-r ~/input/odometry:=/a b'"),
+        ("controller_node", ("--params-file", "none.yaml"), "Couldn't parse params file: '--params-file none.yaml'"),
+        ("controller_node", ("--nonsense",), "unknown ROS arguments: ['--nonsense']"),
+        ("simulator_node", ("-p", "role:=a b"), "Invalid topic name"),
+        ("recorder_node", ("-p", "file:=/proc/self/nowhere/run.mcap"), "/proc/self/nowhere/run.recording cannot be"),
+    ],
+)
+def test_what_ros_refuses_is_told_without_a_traceback(node: str, arguments: tuple[str, ...], words: str) -> None:
+    with started(node, *arguments) as child:
+        output, _ = child.communicate(timeout=END_TIMEOUT_S)
+    assert child.returncode == 1
+    *of_ros, line = output.splitlines()
+    assert words in line
+    assert ".c:" not in line
+    assert all("[rcl]" in each for each in of_ros), output
+
+
+@pytest.mark.parametrize("name", ["", "running", "plannernode"])
+def test_a_node_that_does_not_exist_is_one_line_with_those_that_do(name: str) -> None:
+    command = [sys.executable, "-m", "flatrope_planner.nodes", *([name] if name else [])]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        f"there is no node {name!r}; there are controller_node, diagnostics_node, planner_node, recorder_node, "
+        "simulator_node, transport_probe\n"
+    )
+
+
 def test_a_bad_parameter_is_one_line_and_exit_code_1() -> None:
     with started("controller_node", "-p", "rate_hz:=-5.0") as child:
         output, _ = child.communicate(timeout=END_TIMEOUT_S)

@@ -55,6 +55,8 @@ def test_a_whole_episode_with_the_controller_in_the_loop() -> None:
             spin_until(executor, lambda: bool(outcomes))
     outcome = json.loads(outcomes[0].data)
     assert (outcome["family"], outcome["seed"], outcome["success"], outcome["failures"]) == ("free_road", 1, True, [])
+    # How many depends on how fast this machine is.
+    assert outcome["control_timeouts"] >= 0
     clock_ns = [to_nanoseconds(message.clock) for message in listener["/clock"]]
     assert clock_ns == sorted(clock_ns)
     picture, info = listener[f"{EGO}/front_wide/image"][0], listener[f"{EGO}/front_wide/camera_info"][0]

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 
-from flatrope_planner.errors import SetupError
+from flatrope_planner.errors import SetupError, reason
 
 PACKAGE = "flatrope_planner"
 
@@ -41,11 +41,11 @@ def read_parameter_file(path: Path) -> dict[str, Any]:
         SetupError: if the file cannot be read as one.
     """
     try:
-        parameters = yaml.safe_load(path.read_text(encoding="utf-8"))["/**"]["ros__parameters"]
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as err:
-        msg = f"{path} is no parameter file with a section /**: ros__parameters ({err})"
+        parameters: Any = yaml.safe_load(path.read_text(encoding="utf-8"))["/**"]["ros__parameters"]
+        return {**parameters}
+    except (OSError, ValueError, yaml.YAMLError, LookupError, TypeError) as err:
+        msg = f"{path} is no parameter file with a section /**: ros__parameters ({reason(err)})"
         raise SetupError(msg) from err
-    return dict(parameters)
 
 
 def default_parameters(name: str) -> dict[str, Any]:

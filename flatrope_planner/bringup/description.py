@@ -3,6 +3,9 @@
 Two front ends start it: the launch files (through `launching`) and the command line (through `processes`).
 """
 
+import math
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,8 +54,13 @@ DRIVER = Argument(
 FAMILY = Argument("family", "tour", "family of scenes, several separated by commas, or tour: all trained ones")
 SEED = Argument("seed", "1", "seed of the scenes")
 REAL_TIME_FACTOR = Argument("real_time_factor", "1.0", "simulated seconds a second; 0: as fast as possible")
+# The smallest and the largest value of each, for the simulator's own parameters too.
+SEED_LIMITS, REAL_TIME_FACTOR_LIMITS = (0, 999_999), (0.0, 100.0)
 
 PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, PLANNER_FILE, CAMERA_TOPIC, ODOMETRY_TOPIC)
+# A name of ROS: words of letters, digits and underscores that begin with no digit, separated by slashes.
+_WORDS = r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*"
+
 DEMO_ARGUMENTS = (DRIVER, FAMILY, SEED, REAL_TIME_FACTOR, ROLE, PLANNER_FILE)
 
 
@@ -89,13 +97,21 @@ def demo_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
         InputError: on an argument that does not fit.
     """
     values = completed(DEMO_ARGUMENTS, chosen)
+    if not re.fullmatch(_WORDS, values[ROLE.name], re.ASCII):
+        msg = f"role is {values[ROLE.name]!r}, expected a name such as {ROLE.default}"
+        raise InputError(msg)
     sensors = {CAMERA_TOPIC.name: CAMERA_TOPIC.default, ODOMETRY_TOPIC.name: ODOMETRY_TOPIC.default}
     planner = _planner_and_diagnostics({**values, **sensors, USE_SIM_TIME.name: "true"})
     return (*planner, _controller(values), _simulator(values))
 
 
 def demo_environment() -> dict[str, str]:
-    """What every process of a demo needs: traffic that stays on this machine."""
+    """What every process of a demo needs: traffic that stays on this machine.
+
+    Humble knows only the older variable, of which later distributions disapprove in every process's output.
+    """
+    if os.environ.get("ROS_DISTRO") == "humble":
+        return {"ROS_LOCALHOST_ONLY": "1"}
     return {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
 
 
@@ -111,18 +127,15 @@ def image_environment() -> dict[str, str]:
 def _planner_and_diagnostics(values: Mapping[str, str]) -> tuple[NodeProcess, NodeProcess]:
     use_sim_time = values[USE_SIM_TIME.name] == "true"
     file = values[PLANNER_FILE.name] or str(config_file("planner.param.yaml"))
-    role, odometry, camera_topic = (values[a.name] for a in (ROLE, ODOMETRY_TOPIC, CAMERA_TOPIC))
+    topic = {camera: _topic(values, CAMERA_TOPIC, camera) for camera in _cameras(file)}
     planner = NodeProcess(
         executable="planner_node",
         name=PLANNER,
         parameter_file=file,
         parameters={"use_sim_time": use_sim_time},
         remappings=(
-            ("~/input/odometry", odometry.replace("{role}", role)),
-            *(
-                (f"~/input/camera/{camera}", camera_topic.replace("{role}", role).replace("{camera}", camera))
-                for camera in _cameras(file)
-            ),
+            ("~/input/odometry", _topic(values, ODOMETRY_TOPIC)),
+            *((f"~/input/camera/{camera}", topic[camera]) for camera in topic),
         ),
         environment=image_environment(),
     )
@@ -163,23 +176,59 @@ def _simulator(values: Mapping[str, str]) -> NodeProcess:
         parameters={
             "role": values[ROLE.name],
             "family": values[FAMILY.name],
-            "seed": _number(values, SEED, int),
-            "real_time_factor": _number(values, REAL_TIME_FACTOR, float),
+            "seed": _whole_number(values, SEED, SEED_LIMITS),
+            "real_time_factor": _number(values, REAL_TIME_FACTOR, REAL_TIME_FACTOR_LIMITS),
         },
         environment=image_environment(),
     )
 
 
-def _number(values: Mapping[str, str], argument: Argument, kind: type[int] | type[float]) -> int | float:
+def _number(values: Mapping[str, str], argument: Argument, limits: tuple[float, float]) -> float:
+    text, (low, high) = values[argument.name], limits
     try:
-        return kind(values[argument.name])
-    except ValueError as err:
-        msg = f"{argument.name} is {values[argument.name]!r}, expected a number"
-        raise InputError(msg) from err
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    # Nothing compares to what is no number.
+    if not low <= number <= high:
+        msg = f"{argument.name} is {text!r}, expected a number of [{low:.10g}, {high:.10g}]"
+        raise InputError(msg)
+    return number
+
+
+def _whole_number(values: Mapping[str, str], argument: Argument, limits: tuple[int, int]) -> int:
+    number = _number(values, argument, limits)
+    if number != int(number):
+        msg = f"{argument.name} is {values[argument.name]!r}, expected a whole number"
+        raise InputError(msg)
+    return int(number)
+
+
+def _topic(values: Mapping[str, str], argument: Argument, camera: str = "") -> str:
+    """The topic that an argument speaks of.
+
+    Raises:
+        InputError: if ROS would not take it.
+    """
+    pattern = values[argument.name]
+    topic = pattern.replace("{role}", values[ROLE.name]).replace("{camera}", camera)
+    if not re.fullmatch(f"~?/?{_WORDS}", topic, re.ASCII):
+        msg = f"{argument.name} is {pattern!r}, which makes {topic!r}: expected a topic, of words such as /front/image"
+        raise InputError(msg)
+    return topic
 
 
 def _cameras(parameter_file: str) -> tuple[str, ...]:
-    """The planner's cameras: what its parameter file says, or the default where it says nothing."""
+    """The planner's cameras: what its parameter file says, or the default where it says nothing.
+
+    Raises:
+        InputError: if they are no list of names.
+    """
     name = "cameras"
     own = read_parameter_file(Path(parameter_file))
-    return tuple(own[name] if name in own else default_parameters("planner.param.yaml")[name])
+    cameras = own[name] if name in own else default_parameters("planner.param.yaml")[name]
+    fits = isinstance(cameras, list) and cameras and all(isinstance(camera, str) for camera in cameras)
+    if not fits or not all(re.fullmatch(_WORDS, camera, re.ASCII) for camera in cameras):
+        msg = f"{parameter_file}: cameras is {cameras!r}, expected a list of names such as [front_wide, front_tele]"
+        raise InputError(msg)
+    return tuple(cameras)

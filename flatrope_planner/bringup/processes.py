@@ -16,6 +16,8 @@ from flatrope_planner.bringup.description import NodeProcess
 # Time for a node to end by itself after SIGINT; after it, SIGKILL.
 GRACE_S = 4.0
 POLL_S = 0.05
+# Time for the rest of an ended process's output to come through.
+FAREWELL_S = 1.0
 
 Write = Callable[[str], None]
 
@@ -26,6 +28,12 @@ class Ended:
 
     name: str
     exit_code: int
+    # The last line it printed.
+    last_words: str = ""
+
+    def __str__(self) -> str:
+        words = f": {self.last_words}" if self.last_words else ""
+        return f"the {self.name} ended with exit code {self.exit_code}{words}"
 
 
 class ProcessGroup:
@@ -41,7 +49,8 @@ class ProcessGroup:
         """
         self._processes, self._environment, self._write = processes, dict(environment), write
         self._running: dict[str, subprocess.Popen[str]] = {}
-        self._forwarders: list[Thread] = []
+        self._forwarders: dict[str, Thread] = {}
+        self._last_words: dict[str, str] = {}
 
     def __enter__(self) -> "ProcessGroup":
         try:
@@ -62,7 +71,9 @@ class ProcessGroup:
         for name, process in self._running.items():
             code = process.poll()
             if code is not None:
-                return Ended(name, code)
+                # What it said last may still be under way.
+                self._forwarders[name].join(FAREWELL_S)
+                return Ended(name, code, self._last_words.get(name, ""))
         return None
 
     def stop(self) -> None:
@@ -78,8 +89,8 @@ class ProcessGroup:
             # A node's own children, if it has any, go with it.
             _signal_group(process, signal.SIGKILL)
             process.wait()
-        for forwarder in self._forwarders:
-            forwarder.join(1.0)
+        for forwarder in self._forwarders.values():
+            forwarder.join(FAREWELL_S)
         self._running.clear()
 
     def _start(self, process: NodeProcess) -> None:
@@ -97,12 +108,13 @@ class ProcessGroup:
         self._running[process.name] = child
         forwarder = Thread(target=self._forward, args=(process.name, child), daemon=True)
         forwarder.start()
-        self._forwarders.append(forwarder)
+        self._forwarders[process.name] = forwarder
 
     def _forward(self, name: str, child: "subprocess.Popen[str]") -> None:
         if child.stdout is not None:
             with child.stdout as lines:
                 for line in lines:
+                    self._last_words[name] = line.strip() or self._last_words.get(name, "")
                     self._write(f"[{name}] {line.rstrip()}")
 
 
@@ -117,8 +129,8 @@ def command_line(process: NodeProcess) -> list[str]:
     return command
 
 
-def run(processes: Sequence[NodeProcess], environment: Mapping[str, str], write: Write = print) -> int:
-    """Run until SIGINT or SIGTERM, or until one process ends, which ends all; returns the exit code."""
+def run(processes: Sequence[NodeProcess], environment: Mapping[str, str], write: Write = print) -> Ended | None:
+    """Run until SIGINT or SIGTERM, or until one process ends, which ends all; returns that process."""
     asked = Event()
 
     def ask(_signal: int, _frame: FrameType | None) -> None:
@@ -131,8 +143,8 @@ def run(processes: Sequence[NodeProcess], environment: Mapping[str, str], write:
                 ended = group.ended()
                 if ended is not None:
                     write(f"{ended.name} has ended with exit code {ended.exit_code}: ending all")
-                    return 0 if ended.exit_code == 0 else 1
-            return 0
+                    return ended
+            return None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -45,9 +45,17 @@ class BagWriter:
         self._connections: dict[str, Connection] = {}
 
     def open(self) -> None:
-        """Begin the recording."""
+        """Begin the recording.
+
+        Raises:
+            SetupError: if there is no writing beside the file.
+        """
         shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            msg = f"{self._folder} cannot be written: {err.strerror}"
+            raise SetupError(msg) from err
         self._writer = Writer(self._folder, version=9, storage_plugin=StoragePlugin.MCAP)
         self._writer.open()
 

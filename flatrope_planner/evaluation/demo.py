@@ -3,14 +3,17 @@
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from flatrope_planner.bringup.configuration import config_file
 from flatrope_planner.bringup.description import (
     DEMO_ARGUMENTS,
     DRIVER,
+    FAMILY,
     PLANNER,
     ROLE,
     SIMULATOR,
@@ -20,9 +23,10 @@ from flatrope_planner.bringup.description import (
     demo_processes,
 )
 from flatrope_planner.bringup.processes import ProcessGroup
-from flatrope_planner.errors import SetupError
+from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.evaluation.live_line import LiveLine
 from flatrope_planner.evaluation.report.page import write_report
+from flatrope_planner.simulation.tour import families_of
 
 RECORDER = "recorder"
 SPOKEN = f"[{RECORDER}] "
@@ -32,12 +36,15 @@ SCENES = {"family": "pedestrian,curve,traffic_light,lead", "seed": "0"}
 # For the last messages to be written after the simulator has ended.
 SETTLE_S = 1.0
 POLL_S = 0.1
-# Domains that need no privileged or ephemeral ports.
-FIRST_DOMAIN, DOMAINS = 10, 90
+# Domains that need no privileged or ephemeral ports; and the last one that there is.
+FIRST_DOMAIN, DOMAINS, LAST_DOMAIN = 10, 90, 232
+BAG, REPORT, SUMMARY = RESULTS = ("run.mcap", "report.html", "summary.json")
 
 
 def run_demo(chosen: Mapping[str, str], out: Path) -> dict[str, Any]:
     """Drive the scenes, record them and write `run.mcap`, `summary.json` and `report.html` into `out`.
+
+    These replace earlier ones when the demo is over; when it fails, it leaves nothing.
 
     Args:
         chosen: arguments of the demo's description (`bringup.description.DEMO_ARGUMENTS`).
@@ -47,9 +54,36 @@ def run_demo(chosen: Mapping[str, str], out: Path) -> dict[str, Any]:
         InputError: on an argument that does not fit.
         SetupError: if a process ended before its time.
     """
-    bag, chosen = out / "run.mcap", {**SCENES, **chosen}
-    processes = (*demo_processes(chosen), recorder_process(chosen, bag))
+    chosen = {**SCENES, **chosen}
+    processes, domain = demo_processes(chosen), _domain()
+    families_of(completed(DEMO_ARGUMENTS, chosen)[FAMILY.name])
     started_s = time.monotonic()
+    with _unfinished(out) as folder:
+        _drive((*processes, recorder_process(chosen, folder / BAG)), domain)
+        summary = {**write_report(folder / BAG, folder / REPORT), "wall_s": round(time.monotonic() - started_s, 1)}
+        (folder / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    return summary
+
+
+@contextmanager
+def _unfinished(out: Path) -> Iterator[Path]:
+    """A folder in `out` for results that are moved to `out` itself once they are complete."""
+    is_new = not out.exists()
+    out.mkdir(parents=True, exist_ok=True)
+    finished = False
+    try:
+        with TemporaryDirectory(prefix=".unfinished-", dir=out) as folder:
+            yield Path(folder)
+            for name in RESULTS:
+                (Path(folder) / name).replace(out / name)
+            finished = True
+    finally:
+        if is_new and not finished:
+            out.rmdir()
+
+
+def _drive(processes: Sequence[NodeProcess], domain: str) -> None:
+    """Run the processes until the simulator has driven all scenes."""
     live = LiveLine(SPOKEN)
     problems: list[str] = []
 
@@ -59,15 +93,13 @@ def run_demo(chosen: Mapping[str, str], out: Path) -> dict[str, Any]:
         else:
             live.write(line)
 
+    live.write(f"ROS 2 domain {domain}, on this machine alone: export ROS_DOMAIN_ID={domain} to listen in")
     try:
-        with ProcessGroup(processes, {**demo_environment(), "ROS_DOMAIN_ID": _domain()}, take) as group:
+        with ProcessGroup(processes, {**demo_environment(), "ROS_DOMAIN_ID": domain}, take) as group:
             _wait_for_end(group, problems)
             time.sleep(SETTLE_S)
     finally:
         live.close()
-    summary = {**write_report(bag, out / "report.html"), "wall_s": round(time.monotonic() - started_s, 1)}
-    (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-    return summary
 
 
 def recorder_process(chosen: Mapping[str, str], bag: Path) -> NodeProcess:
@@ -95,13 +127,15 @@ def describe(summary: Mapping[str, Any], out: Path) -> str:
     scenes = [f"  {scene['title']:<28} {scene['outcome'] or 'not finished'}" for scene in summary["scenes"]]
     total_ms = summary["stage_ms"].get("total", {})
     latency = f", {total_ms['p50']:.0f} ms each" if total_ms else ""
+    late = summary["control_timeouts"]
+    waits = f", {late} times no command in time" if late else ""
     return "\n".join(
         [
-            f"{summary['ticks']} plans{latency}, {summary['dropped_ticks']} dropped; scenes:",
+            f"{summary['ticks']} plans{latency}, {summary['dropped_ticks']} dropped{waits}; scenes:",
             *scenes,
-            f"report:  {out / 'report.html'}",
-            f"numbers: {out / 'summary.json'}",
-            f"bag:     {out / 'run.mcap'}",
+            f"report:  {out / REPORT}",
+            f"numbers: {out / SUMMARY}",
+            f"bag:     {out / BAG}",
         ]
     )
 
@@ -113,7 +147,7 @@ def _wait_for_end(group: ProcessGroup, problems: Sequence[str]) -> None:
             raise SetupError(problems[0])
         ended = group.ended()
         if ended is not None and (ended.name != SIMULATOR or ended.exit_code != 0):
-            msg = f"the {ended.name} ended with exit code {ended.exit_code} before the demo was over"
+            msg = f"before the demo was over {ended}"
             raise SetupError(msg)
         if ended is not None:
             return
@@ -121,5 +155,13 @@ def _wait_for_end(group: ProcessGroup, problems: Sequence[str]) -> None:
 
 
 def _domain() -> str:
-    """The domain that is set, or one of our own, away from other traffic on this machine."""
-    return os.environ.get("ROS_DOMAIN_ID") or str(FIRST_DOMAIN + os.getpid() % DOMAINS)
+    """The domain that is set, or one of our own, away from other traffic on this machine.
+
+    Raises:
+        InputError: if what is set is none.
+    """
+    chosen = os.environ.get("ROS_DOMAIN_ID") or str(FIRST_DOMAIN + os.getpid() % DOMAINS)
+    if not chosen.isdecimal() or int(chosen) > LAST_DOMAIN:
+        msg = f"ROS_DOMAIN_ID is {chosen!r}, expected a whole number of [0, {LAST_DOMAIN}]"
+        raise InputError(msg)
+    return chosen

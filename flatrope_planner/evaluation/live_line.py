@@ -14,9 +14,10 @@ LOG_PERIOD_S = 5.0
 class LiveLine:
     """Takes lines from any thread; those that start with `prefix` overwrite each other."""
 
-    def __init__(self, prefix: str, stream: TextIO = sys.stderr) -> None:
-        """Write to the stream."""
-        self._prefix, self._stream, self._terminal = prefix, stream, stream.isatty()
+    def __init__(self, prefix: str, stream: TextIO | None = None) -> None:
+        """Write to the stream (stderr)."""
+        self._prefix, self._stream = prefix, stream or sys.stderr
+        self._terminal = self._stream.isatty()
         self._lock = Lock()
         self._live, self._logged_s = "", float("-inf")
 

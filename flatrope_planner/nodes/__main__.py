@@ -2,12 +2,19 @@
 
 import sys
 from importlib import import_module
+from pathlib import Path
+
+NODES = sorted([*(file.stem for file in Path(__file__).parent.glob("*_node.py")), "transport_probe"])
 
 
 def main() -> None:
-    """Run the node named by the first argument."""
+    """Run the node named by the first argument; exit code 2 when there is none of that name."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name not in NODES:
+        print(f"there is no node {name!r}; there are {', '.join(NODES)}", file=sys.stderr)
+        sys.exit(2)
     try:
-        import_module(f"flatrope_planner.nodes.{sys.argv[1]}").main()
+        import_module(f"flatrope_planner.nodes.{name}").main()
     except KeyboardInterrupt:
         # Interrupted while still importing: nothing has been started that would have to be ended.
         sys.exit(0)

@@ -11,14 +11,12 @@ from typing import Protocol
 
 from flatrope_planner.dimensions import HISTORY_SPAN_S
 from flatrope_planner.domain import DriveCommand, seconds_to_ns
-from flatrope_planner.errors import InputError
 from flatrope_planner.nodes.command_mailbox import CommandMailbox
 from flatrope_planner.planning.pose import Pose2D
 from flatrope_planner.planning.tracking import track
 from flatrope_planner.simulation.driver import ReferenceDriver, ReferencePlan
-from flatrope_planner.simulation.world import STEP_S, TRAINED_FAMILIES, Family, Split, World
+from flatrope_planner.simulation.world import STEP_S, Family, Split, World
 
-TOUR = "tour"
 # Odometry every step, pictures at 10 Hz, the reference driver's view at 2 Hz.
 CAMERA_STEPS = 2
 REFERENCE_STEPS = 10
@@ -52,8 +50,8 @@ class Stage(Protocol):
         """Publish a moment."""
         ...
 
-    def conclude(self, world: World) -> None:
-        """Publish how an episode ended."""
+    def conclude(self, world: World, control_timeouts: int) -> None:
+        """Publish how an episode ended, and how often the car went on because no command had come in time."""
         ...
 
     def warn(self, text: str) -> None:
@@ -76,21 +74,6 @@ class DrivingSettings:
     control_timeout_s: float
     # Drive all families once, or again and again with other seeds.
     once: bool
-
-
-def families_of(text: str) -> tuple[Family, ...]:
-    """The families named in "tour" or "lead,curve".
-
-    Raises:
-        InputError: naming one that does not exist.
-    """
-    if text == TOUR:
-        return TRAINED_FAMILIES
-    try:
-        return tuple(Family(name.strip()) for name in text.split(","))
-    except ValueError as err:
-        msg = f"family is {text!r}, expected {TOUR} or, separated by commas, {', '.join(f.value for f in Family)}"
-        raise InputError(msg) from err
 
 
 class Driving:
@@ -129,7 +112,7 @@ class Driving:
             self._mailbox.sleep(pace.rest_s())
         if world.outcome.done:
             self._stage.show(Moment(world, self._stamp_ns, None))
-            self._stage.conclude(world)
+            self._stage.conclude(world, self._steering.timeouts)
 
 
 class _ReferenceWheel:
@@ -155,10 +138,13 @@ class _Steering:
         self._steps_without = CAMERA_STEPS
         self._timeout_s = settings.start_timeout_s
         self._warned = False
+        # Waits of this episode that have ended without a command.
+        self.timeouts = 0
 
     def begin_anew(self) -> None:
         """Forget the command of the last episode."""
         self._mailbox.clear()
+        self.timeouts = 0
         self._steps_without = CAMERA_STEPS
 
     def command(self, otherwise: Callable[[], DriveCommand]) -> DriveCommand:
@@ -166,6 +152,7 @@ class _Steering:
         late = self._settings.wait_for_command and self._steps_without >= CAMERA_STEPS
         command, fresh = self._mailbox.take(self._timeout_s if late else 0.0)
         if late and not fresh:
+            self.timeouts += 1
             self._warn("the reference driver goes on" if command is None else "the last one goes on")
         if fresh or late:
             self._steps_without = 0

@@ -10,6 +10,7 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from flatrope_planner.bringup.configuration import default_parameters
+from flatrope_planner.bringup.description import REAL_TIME_FACTOR_LIMITS, SEED_LIMITS
 from flatrope_planner.errors import InputError, SetupError
 
 T = TypeVar("T")
@@ -92,8 +93,8 @@ class SimulatorParameters:
     role: str
     family: str
     split: Annotated[str, OneOf(("train", "val", "on_shelf"))]
-    seed: Annotated[int, Range(0, 999_999)]
-    real_time_factor: Annotated[float, Range(0.0, 100.0)]
+    seed: Annotated[int, Range(*SEED_LIMITS)]
+    real_time_factor: Annotated[float, Range(*REAL_TIME_FACTOR_LIMITS)]
     image_width_px: Annotated[int, Range(32, 4096)]
     image_height_px: Annotated[int, Range(32, 4096)]
     synchronous_mode_wait_for_vehicle_control_command: bool

@@ -1,6 +1,7 @@
 """How every node runs: from its start to a quiet end, whoever asks for it and however often."""
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -9,13 +10,17 @@ from types import FrameType
 from typing import NoReturn, Protocol
 
 import rclpy
+from rclpy.exceptions import NameValidationException
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.signals import SignalHandlerOptions
 
-from flatrope_planner.errors import FlatropeError
+from flatrope_planner.errors import FlatropeError, reason
 
 # Longest time until a request to end is noticed.
 POLL_S = 0.05
+# What ROS raises when a remapping, a parameter, a name or its environment does not fit.
+ROS_ERRORS = (rclpy_implementation.RCLError, rclpy_implementation.UnknownROSArgsError, NameValidationException)
 
 
 class RunningNode(Protocol):
@@ -43,9 +48,12 @@ def run_node(make_node: Callable[[], RunningNode]) -> NoReturn:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, ask_to_end)
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         exit_code = _spin(make_node, stop)
+    except ROS_ERRORS as err:
+        print(_complaint(err), file=sys.stderr)
+        exit_code = 1
     finally:
         rclpy.try_shutdown()
     sys.stdout.flush()
@@ -53,6 +61,13 @@ def run_node(make_node: Callable[[], RunningNode]) -> NoReturn:
     # Nothing is left to clean up. Python's own end takes seconds with PyTorch loaded, gives signals their first,
     # violent meaning back, and a thread that is loading a library at the time does not survive it unharmed.
     os._exit(exit_code)
+
+
+def _complaint(err: Exception) -> str:
+    """What ROS says in one line, without the places in its sources."""
+    if isinstance(err, rclpy_implementation.UnknownROSArgsError):
+        return f"unknown ROS arguments: {err}"
+    return re.sub(r", at /\S+:\d+", "", reason(err))
 
 
 def _spin(make_node: Callable[[], RunningNode], stop: Event) -> int:

@@ -24,7 +24,7 @@ from flatrope_planner.msg import PlannedTrajectory
 from flatrope_planner.msg import Rationale as RationaleMessage
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.command_mailbox import CommandMailbox
-from flatrope_planner.nodes.driving import Driving, DrivingSettings, Moment, families_of
+from flatrope_planner.nodes.driving import Driving, DrivingSettings, Moment
 from flatrope_planner.nodes.parameters import SimulatorParameters, read_parameters
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.scenery import Scenery
@@ -33,6 +33,7 @@ from flatrope_planner.simulation.camera import CAMERAS, CameraModel
 from flatrope_planner.simulation.driver import ReferencePlan
 from flatrope_planner.simulation.rendering import render
 from flatrope_planner.simulation.rig import ego_pose, odometry_of
+from flatrope_planner.simulation.tour import families_of
 from flatrope_planner.simulation.world import Split, World
 
 FRAME = "map"
@@ -125,7 +126,7 @@ class SimulatorNode(Node):
         if moment.reference is not None:
             self._show_reference(moment.reference, odometry)
 
-    def conclude(self, world: World) -> None:
+    def conclude(self, world: World, control_timeouts: int) -> None:
         """Publish the outcome of an episode as JSON."""
         outcome = {
             "family": world.family.value,
@@ -135,6 +136,7 @@ class SimulatorNode(Node):
             "failures": list(world.outcome.failures),
             "duration_s": round(world.time_s, 2),
             "distance_m": round(world.s_m, 2),
+            "control_timeouts": control_timeouts,
         }
         self._outcome.publish(String(data=json.dumps(outcome)))
         verdict = "reached the end" if world.outcome.success else f"failed: {', '.join(world.outcome.failures)}"

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.speculation.candidates import Block
-from flatrope_planner.speculation.slots import PATH_ATTENTION, CacheShape, Layout, SlotCache
+from flatrope_planner.speculation.slots import PATH_ATTENTION, CacheShape, Layout, SlotCache, cache_argument
 from flatrope_planner.speculation.target import Prefill, StepResult
 
 
@@ -146,9 +146,9 @@ class CausalLMTarget:
             position_ids=_for_model(rows.positions, device),
             # Four axes, so that it is taken as it is; what is seen stands in the layout.
             attention_mask=torch.zeros(1, 1, 1, 1, dtype=self._model.dtype, device=device),
-            cache=cache,
             layout=rows.layout,
             output_hidden_states=bool(self._tapped_layers),
+            **{cache_argument(module.forward): cache},
             **inputs,
         )
 

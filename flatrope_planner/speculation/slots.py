@@ -6,8 +6,10 @@ it slightly different states. Here every row sums over the prompt first and then
 sequence order: the result is the same whatever else the block holds (docs/architecture.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import signature
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -169,6 +171,15 @@ def _attend_to_paths(query: Tensor, key: Tensor, value: Tensor, scaling: float, 
     on_shared, on_own = weights[..., : layout.shared], weights[..., layout.shared :]
     mixed: Tensor = on_shared @ shared_value + (on_own.transpose(1, 2) @ own_value).transpose(1, 2)
     return mixed.reshape(heads, n, d).transpose(0, 1)
+
+
+def cache_argument(forward: Callable[..., Any]) -> str:
+    """The name by which a transformers model takes its cache.
+
+    It was renamed, and versions before that take the new name without a word and leave the cache alone. The last
+    version for Python 3.10 is one of these.
+    """
+    return "cache" if "cache" in signature(forward).parameters else "past_key_values"
 
 
 AttentionInterface.register(PATH_ATTENTION, path_attention)

@@ -7,6 +7,7 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
+from flatrope_planner.arguments import COUNT, JOBS, output_folder
 from flatrope_planner.domain import Observation, Trajectory
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Family, Split
@@ -48,12 +49,14 @@ class _Drive:
 def add_capture_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `flatrope capture`."""
     plain = CaptureOptions(Path("out/traces/nano"))
-    parser.add_argument("--out", type=Path, default=plain.out, help="folder of the traces (default: %(default)s)")
+    parser.add_argument(
+        "--out", type=output_folder, default=plain.out, help="folder of the traces (default: %(default)s)"
+    )
     parser.add_argument("--weights", type=Path, metavar="FOLDER", help="default: the ones that ship with the package")
     parser.add_argument(
-        "--episodes", type=int, default=plain.episodes, help="drives of each family (default: %(default)s)"
+        "--episodes", type=COUNT, default=plain.episodes, help="drives of each family (default: %(default)s)"
     )
-    parser.add_argument("--jobs", type=int, default=plain.jobs, help="processes at work (default: %(default)s)")
+    parser.add_argument("--jobs", type=JOBS, default=plain.jobs, help="processes at work (default: %(default)s)")
 
 
 def capture_nano(options: CaptureOptions) -> Mapping[str, object]:

@@ -1,11 +1,13 @@
 """The state of a training run on disk: written whole or not at all, read without running code from it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from flatrope_planner.errors import InputError
+from flatrope_planner.errors import InputError, reason
 
 CHECKPOINT_FILE = "checkpoint.pt"
 
@@ -22,14 +24,31 @@ def load_checkpoint(directory: Path) -> dict[str, Any] | None:
     """The state in a folder, None when there is none.
 
     Raises:
-        InputError: when the file is damaged.
+        InputError: when the file is damaged, or no state of a training run.
     """
     path = directory / CHECKPOINT_FILE
     if not path.is_file():
         return None
     try:
-        state: dict[str, Any] = torch.load(path, weights_only=True)
+        state: Any = torch.load(path, weights_only=True)
     except Exception as err:  # torch.load documents no exceptions of its own
-        msg = f"{path}: damaged ({err}); delete it to start over"
+        msg = f"{path}: damaged ({reason(err)}); delete it to start over"
         raise InputError(msg) from err
+    if not isinstance(state, dict):
+        msg = f"{path}: a {type(state).__name__}, expected the state of a training run; use an empty folder"
+        raise InputError(msg)
     return state
+
+
+@contextmanager
+def restoring(directory: Path) -> Iterator[None]:
+    """Around whatever takes up the state that `load_checkpoint` read from this folder.
+
+    Raises:
+        InputError: when the state is another run's, or of other sizes.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as err:
+        msg = f"{directory / CHECKPOINT_FILE}: checkpoint of something else ({reason(err)}); use an empty folder"
+        raise InputError(msg) from err

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from flatrope_planner.arguments import COUNT, JOBS, SEED, output_folder
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Split
 from flatrope_planner.training.export import export
 from flatrope_planner.training.making import Drives, make_samples
@@ -23,15 +24,17 @@ STAGES = ("data", "tokenizer", "train", "practice", "export")
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `flatrope train target`."""
     plain = TargetTrainingOptions(Path("out/train/target"), Path("out/train/nano"))
-    parser.add_argument("--work", type=Path, default=plain.work, help="samples and checkpoints (default: %(default)s)")
-    parser.add_argument("--out", type=Path, default=plain.out, help="finished weights (default: %(default)s)")
-    parser.add_argument("--stage", choices=(*STAGES, "all"), default="all", help="do only this (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=plain.steps, help="training steps (default: %(default)s)")
     parser.add_argument(
-        "--episodes", type=int, default=plain.episodes, help="episodes of each family (default: %(default)s)"
+        "--work", type=output_folder, default=plain.work, help="samples, checkpoints (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=plain.seed, help="of weights and order (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, default=plain.jobs, help="processor cores to use (default: %(default)s)")
+    parser.add_argument("--out", type=output_folder, default=plain.out, help="finished weights (default: %(default)s)")
+    parser.add_argument("--stage", choices=(*STAGES, "all"), default="all", help="do only this (default: %(default)s)")
+    parser.add_argument("--steps", type=COUNT, default=plain.steps, help="training steps (default: %(default)s)")
+    parser.add_argument(
+        "--episodes", type=COUNT, default=plain.episodes, help="episodes of each family (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=SEED, default=plain.seed, help="of weights and order (default: %(default)s)")
+    parser.add_argument("--jobs", type=JOBS, default=plain.jobs, help="processor cores to use (default: %(default)s)")
 
 
 def options_of(arguments: argparse.Namespace) -> TargetTrainingOptions:

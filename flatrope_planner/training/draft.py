@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from flatrope_planner.errors import InputError
 from flatrope_planner.progress import clock
 from flatrope_planner.speculation.checkpoints.layout import Draft
-from flatrope_planner.training.checkpoint import load_checkpoint, save_checkpoint
+from flatrope_planner.training.checkpoint import load_checkpoint, restoring, save_checkpoint
 from flatrope_planner.training.crew import Crew
 from flatrope_planner.training.draft_scoring import DraftLoss, DraftScore
 from flatrope_planner.training.optimisation import Optimiser, learning_rate
@@ -24,6 +25,8 @@ B = TypeVar("B")
 REPORT_PERIOD_S = 15.0
 # Of the drives, every so many-th is kept for scoring.
 HELD_OUT_EVERY = 12
+# One is kept, one is trained on.
+LEAST_DRIVES = 2
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,16 @@ class DraftTrainer(Generic[B]):
         schedule = partial(learning_rate, seeing_steps=0, steps=options.steps, peak=options.peak_rate)
         self.optimiser = Optimiser(self.draft, nn.ModuleList(), schedule)
         drives = list_drives(options.traces)
+        if len(drives) < LEAST_DRIVES:
+            msg = f"{options.traces}: traces of {len(drives)} drives, expected at least {LEAST_DRIVES}"
+            raise InputError(msg)
         self._held_out = [t for path in drives[::HELD_OUT_EVERY] for t in read_drive(path)]
         self._traces = [t for i, path in enumerate(drives) if i % HELD_OUT_EVERY for t in read_drive(path)]
         state = load_checkpoint(options.work)
         if state is not None:
-            self.draft.load_state_dict(state["draft"])
-            self.optimiser.restore(state["optimiser"])
+            with restoring(options.work):
+                self.draft.load_state_dict(state["draft"])
+                self.optimiser.restore(state["optimiser"])
 
     def run(self, wants_stop: Callable[[], bool]) -> None:
         """Train until the last step or until `wants_stop`; the state is on disk afterwards."""

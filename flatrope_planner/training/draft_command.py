@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from flatrope_planner.arguments import COUNT, JOBS, SEED, output_folder, whole_number
 from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.draft_checkpoint import save_draft
 from flatrope_planner.speculation.rotary import RotaryScheme
@@ -37,25 +38,27 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--traces", type=Path, default=plain.traces, help="of `flatrope capture` (default: %(default)s)"
     )
-    parser.add_argument("--work", type=Path, default=plain.work, help="checkpoint (default: %(default)s)")
-    parser.add_argument("--out", type=Path, default=Path("out/train/flatrope"), help="default: %(default)s")
+    parser.add_argument("--work", type=output_folder, default=plain.work, help="checkpoint (default: %(default)s)")
+    parser.add_argument("--out", type=output_folder, default=Path("out/train/flatrope"), help="default: %(default)s")
     parser.add_argument("--weights", type=Path, metavar="FOLDER", help="nano's; default: those of the package")
     schemes = [scheme.value for scheme in RotaryScheme]
     parser.add_argument(
         "--scheme", choices=schemes, default=sizes.scheme.value, help="positions (default: %(default)s)"
     )
-    parser.add_argument("--block-size", type=int, default=sizes.block_size, help="tokens (default: %(default)s)")
-    parser.add_argument("--layers", type=int, default=sizes.layers, help="default: %(default)s")
+    parser.add_argument(
+        "--block-size", type=whole_number(2), default=sizes.block_size, help="tokens (default: %(default)s)"
+    )
+    parser.add_argument("--layers", type=COUNT, default=sizes.layers, help="default: %(default)s")
     parser.add_argument("--loss", choices=[loss.value for loss in DraftLoss], default=plain.loss.value)
-    parser.add_argument("--steps", type=int, default=plain.steps, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=plain.seed, help="default: %(default)s")
+    parser.add_argument("--steps", type=COUNT, default=plain.steps, help="default: %(default)s")
+    parser.add_argument("--seed", type=SEED, default=plain.seed, help="default: %(default)s")
     parser.add_argument(
         "--context-tokens",
-        type=int,
+        type=COUNT,
         metavar="N",
         help="the draft sees the last N tokens and the ego history; default: all",
     )
-    parser.add_argument("--jobs", type=int, default=2, help="processor cores to use (default: %(default)s)")
+    parser.add_argument("--jobs", type=JOBS, default=2, help="processor cores to use (default: %(default)s)")
 
 
 def command_of(arguments: argparse.Namespace) -> DraftCommand:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from flatrope_planner.dimensions import ACTION_SIZE, FUTURE_POINTS, HISTORY_POSES
 from flatrope_planner.domain import Decision, Floats, require_array
-from flatrope_planner.errors import InputError
+from flatrope_planner.errors import InputError, reason
 from flatrope_planner.simulation.sights import SightMap
 from flatrope_planner.simulation.situation import Situation
 from flatrope_planner.vla.config import PATCH_PX
@@ -114,13 +114,13 @@ def read_shard(path: Path) -> list[TrainingSample]:
         InputError: when the file is no shard.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stored, np.load(stored, allow_pickle=False) as file:
             data = dict(file)
         blob, ends = data["blob"].tobytes(), data["ends"].tolist()
         pictures = [blob[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         return [_sample(data, row, pictures) for row in range(len(data["seed"]))]
-    except (OSError, ValueError, KeyError) as err:
-        msg = f"{path}: not a shard of training samples ({err})"
+    except Exception as err:  # damage shows in the zip file, its compression or an array, each with errors of its own
+        msg = f"{path}: not a shard of training samples, or damaged ({reason(err)}); delete it to make it anew"
         raise InputError(msg) from err
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from flatrope_planner.progress import clock
-from flatrope_planner.training.checkpoint import load_checkpoint, save_checkpoint
+from flatrope_planner.training.checkpoint import load_checkpoint, restoring, save_checkpoint
 from flatrope_planner.training.collation import Collator
 from flatrope_planner.training.held_out import HeldOutScore, score
 from flatrope_planner.training.machine import bfloat16_is_fast, keep_freed_memory
@@ -108,12 +108,13 @@ class TargetTrainer:
         state = load_checkpoint(self._options.work)
         if state is None:
             return
-        self.model.load_state_dict(state["model"])
-        self._teacher.load_state_dict(state["teacher"])
-        self.optimiser.restore(state["optimiser"])
-        self._flow_random.set_state(state["flow_random"])
-        position: dict[str, Any] = state["position"]
-        self._position = StreamPosition(position["epoch"], position["batches"], tuple(position["shards"]))
+        with restoring(self._options.work):
+            self.model.load_state_dict(state["model"])
+            self._teacher.load_state_dict(state["teacher"])
+            self.optimiser.restore(state["optimiser"])
+            self._flow_random.set_state(state["flow_random"])
+            position: dict[str, Any] = state["position"]
+            self._position = StreamPosition(position["epoch"], position["batches"], tuple(position["shards"]))
         self._position = self._stream.with_practice(self._position)
 
     def _prepare(self, item: StreamItem) -> _Prepared:

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from flatrope_planner.errors import InputError
+from flatrope_planner.errors import InputError, reason
 
 HEADER_FILE = "traces.json"
 FORMAT = "flatrope-traces-1"
@@ -83,8 +83,8 @@ def read_header(directory: Path) -> TraceHeader:
             raise KeyError(FORMAT)
         fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
         return TraceHeader(**fields)
-    except (OSError, ValueError, KeyError, TypeError) as err:
-        msg = f"{path}: no traces ({err}); make some with `flatrope capture`"
+    except (AttributeError, OSError, ValueError, KeyError, TypeError) as err:
+        msg = f"{path}: no traces ({reason(err)}); make some with `flatrope capture`"
         raise InputError(msg) from err
 
 
@@ -132,6 +132,6 @@ def read_drive(path: Path) -> list[Trace]:
             )
             for number in range(count)
         ]
-    except (OSError, SafetensorError, KeyError) as err:
-        msg = f"{path}: not a file of traces ({err})"
+    except (OSError, SafetensorError, KeyError, RuntimeError, ValueError) as err:
+        msg = f"{path}: not a file of traces ({reason(err)})"
         raise InputError(msg) from err

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from flatrope_planner.errors import InputError
 from flatrope_planner.training.samples import TrainingSample, list_shards, read_shard
 from flatrope_planner.vla.config import NanoConfig
 from flatrope_planner.vla.prompt import prompt_texts
@@ -14,8 +15,15 @@ MAX_SHARDS = 400
 
 
 def learn_vocabulary(samples: Path) -> tuple[NanoConfig, NanoTokenizer]:
-    """A tokenizer of the narrator's words, and a configuration that knows the actions' scale."""
+    """A tokenizer of the narrator's words, and a configuration that knows the actions' scale.
+
+    Raises:
+        InputError: when there are no samples.
+    """
     shards = list_shards(samples)
+    if not shards:
+        msg = f"{samples}: no training samples; make some with `flatrope train target --stage data`"
+        raise InputError(msg)
     every = max(len(shards) // MAX_SHARDS, 1)
     read = [sample for path in shards[::every] for sample in read_shard(path)]
     texts = [sample.rationale for sample in read]

@@ -1,13 +1,14 @@
 """Everything that is fixed once nano's weights are trained; ships beside them as `config.json`."""
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from transformers import Qwen3VLConfig, Qwen3VLTextConfig
 
-from flatrope_planner.errors import SetupError
+from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.vla.pictures import PICTURE_HEIGHT, PICTURE_WIDTH
 
 CONFIG_FILE = "config.json"
@@ -68,7 +69,7 @@ class NanoConfig:
         """Read `config.json`.
 
         Raises:
-            SetupError: when it is missing or describes another model.
+            SetupError: when it is missing, describes another model, or sizes that do not go together.
         """
         path = directory / CONFIG_FILE
         try:
@@ -76,10 +77,57 @@ class NanoConfig:
             if content.pop("model_type") != MODEL_TYPE:
                 raise KeyError(MODEL_TYPE)
             fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content.items()}
-            return cls(**fields)
-        except (OSError, ValueError, KeyError, TypeError) as err:
-            msg = f"{path}: no configuration of nano ({err}); train one with `flatrope train target`"
+            config = cls(**fields)
+            _check(config)
+            return config
+        except (AttributeError, OSError, ValueError, KeyError, TypeError) as err:
+            msg = f"{path}: no configuration of nano ({reason(err)}); train one with `flatrope train target`"
             raise SetupError(msg) from err
+
+
+# Fields in which zero or less is possible.
+_SIGNED = ("action_mean", "deepstack_layers")
+
+
+def _check(config: NanoConfig) -> None:
+    """Raise a ValueError for a field that is not of its type, or that does not go with the others."""
+    for name, hint in get_type_hints(NanoConfig).items():
+        value = getattr(config, name)
+        if not _fits(value, hint) or (name not in _SIGNED and not _all_positive(value)):
+            msg = f"{name} is {value!r}"
+            raise ValueError(msg)
+    wanted = {
+        "text_hidden is even": config.text_hidden % 2 == 0,
+        "head_dim is twice the sum of mrope_section": config.head_dim == 2 * sum(config.mrope_section),
+        "kv_heads divides text_heads": config.text_heads % config.kv_heads == 0,
+        "kv_heads divides expert_heads": config.expert_heads % config.kv_heads == 0,
+        "4 vision_heads divide vision_hidden": config.vision_hidden % (4 * config.vision_heads) == 0,
+        "deepstack_layers are among vision_layers": set(config.deepstack_layers) <= set(range(config.vision_layers)),
+        "deepstack_layers are no more than layers": len(config.deepstack_layers) <= config.layers,
+    }
+    for rule, holds in wanted.items():
+        if not holds:
+            msg = f"expected that {rule}"
+            raise ValueError(msg)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value is of a field's type: int, float, str, or a tuple of these."""
+    if not get_args(hint):
+        # JSON writes 1000.0 as 1000, too.
+        kinds = (int, float) if hint is float else (hint,)
+        return type(value) in kinds and (hint is str or math.isfinite(value))  # type: ignore[arg-type]
+    kind, *others = get_args(hint)
+    if not isinstance(value, tuple) or (Ellipsis not in others and len(value) != 1 + len(others)):
+        return False
+    return all(_fits(item, kind) for item in value)
+
+
+def _all_positive(value: object) -> bool:
+    """Whether numbers are above zero, and lists of names and numbers are not empty."""
+    if isinstance(value, tuple):
+        return bool(value) and all(_all_positive(item) for item in value)
+    return bool(value) if isinstance(value, str) else value > 0  # type: ignore[operator]
 
 
 def vlm_config(config: NanoConfig, image_token: int, vision_start: int, vision_end: int) -> Qwen3VLConfig:

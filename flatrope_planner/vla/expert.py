@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextModel
 
 from flatrope_planner.dimensions import ACTION_SIZE, FUTURE_POINTS
+from flatrope_planner.speculation.slots import cache_argument
 from flatrope_planner.vla.attention_mask import additive
 from flatrope_planner.vla.cache import JoinedCache, KeyValues
 from flatrope_planner.vla.config import NanoConfig, expert_config
@@ -68,7 +69,7 @@ class ActionExpert(nn.Module):
             inputs_embeds=self._embed(action, time),
             attention_mask=additive(expert_mask(offset, length)).to(self.out_proj.weight.dtype),
             position_ids=expert_positions(offset, rope_delta),
-            cache=JoinedCache(memory.keys, memory.values),
+            **{cache_argument(self.trunk.forward): JoinedCache(memory.keys, memory.values)},
         ).last_hidden_state
         velocity: Tensor = self.out_proj(hidden)
         return velocity

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from transformers import Qwen3VLForConditionalGeneration
 
-from flatrope_planner.speculation.slots import Layout
+from flatrope_planner.errors import SetupError
+from flatrope_planner.speculation.slots import Layout, cache_argument
 from flatrope_planner.vla import tokenizer as tok
 from flatrope_planner.vla.attention_mask import additive
 from flatrope_planner.vla.config import NanoConfig, vlm_config
@@ -33,8 +34,15 @@ class NanoModel(nn.Module):
     """All weights of nano."""
 
     def __init__(self, config: NanoConfig, tokenizer: NanoTokenizer) -> None:
-        """Random weights from torch's global generator; the embeddings of neighbouring history bins start alike."""
+        """Random weights from torch's global generator; the embeddings of neighbouring history bins start alike.
+
+        Raises:
+            SetupError: when configuration and tokenizer are not of one model.
+        """
         super().__init__()
+        if config.vocab_size != tokenizer.size:
+            msg = f"config.json: vocab_size is {config.vocab_size}, but tokenizer.json has {tokenizer.size} tokens"
+            raise SetupError(msg)
         image, start, end = (tokenizer.special(token) for token in (tok.IMAGE_PAD, tok.VISION_START, tok.VISION_END))
         self.config = config
         self.image_pad = image
@@ -63,23 +71,24 @@ class NanoModel(nn.Module):
             taps: text layers whose hidden states are wanted.
         """
         embeds = self.vlm.get_input_embeddings()(ids)
-        visual: dict[str, object] = {}
+        text_model = self.vlm.model.language_model
+        # The cache, and what the pictures add.
+        extra: dict[str, object] = {cache_argument(text_model.forward): cache}
         if features is not None:
             slots = ids == self.image_pad
             embeds = embeds.masked_scatter(slots[..., None], features.tokens.to(embeds.dtype))
-            visual = {
+            extra |= {
                 "visual_pos_masks": slots,
                 "deepstack_visual_embeds": [level.flatten(0, 1) for level in features.deepstack],
             }
         causal = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()[None, None]
-        out = self.vlm.model.language_model(
+        out = text_model(
             inputs_embeds=embeds,
             attention_mask=additive(causal),
             position_ids=positions,
-            cache=cache,
             output_hidden_states=bool(taps),
             layout=layout,
-            **visual,
+            **extra,
         )
         hidden: Tensor = out.last_hidden_state
         # The list of hidden states begins with the embeddings.

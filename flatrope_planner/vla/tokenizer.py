@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from flatrope_planner.errors import SetupError
+from flatrope_planner.errors import SetupError, reason
 
 TOKENIZER_FILE = "tokenizer.json"
 
@@ -81,13 +81,18 @@ class NanoTokenizer:
         """Read `tokenizer.json`.
 
         Raises:
-            SetupError: when there is none.
+            SetupError: when there is none, or none of nano.
         """
         path = directory / TOKENIZER_FILE
         if not path.is_file():
             msg = f"{path}: tokenizer missing; train one with `flatrope train target`"
             raise SetupError(msg)
-        return cls(Tokenizer.from_file(str(path)))
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as err:  # the library raises nothing more special
+            msg = f"{path}: damaged ({reason(err)}); train one with `flatrope train target`"
+            raise SetupError(msg) from err
+        return cls(tokenizer)
 
     def save(self, directory: Path) -> None:
         """Write `tokenizer.json`."""

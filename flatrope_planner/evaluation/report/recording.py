@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rosbags.highlevel import AnyReader, AnyReaderError
+from rosbags.highlevel import AnyReader
 
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats
-from flatrope_planner.errors import InputError
+from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.report.shapes import Shape, shapes_of
 from flatrope_planner.planning.odometry import OdometrySample
 from flatrope_planner.planning.pose import Pose
@@ -82,6 +82,8 @@ class Recording:
     scene_names: list[str] = field(default_factory=list)
     # Time of a scene's end (ns), and "success" or what went wrong.
     outcomes: list[tuple[int, str]] = field(default_factory=list)
+    # How often the simulator has waited for a command in vain.
+    control_timeouts: int = 0
 
 
 def read_recording(bag: Path) -> Recording:
@@ -91,14 +93,17 @@ def read_recording(bag: Path) -> Recording:
         InputError: if there is no readable bag, or nothing was driven in it.
     """
     recording = Recording()
+    if not bag.exists():
+        msg = f"{bag} does not exist; expected the folder of a bag, or a single .mcap file"
+        raise InputError(msg)
     try:
         with AnyReader([bag]) as reader:
             wanted = [c for c in reader.connections if c.msgtype in _READERS]
             for connection, log_ns, raw in reader.messages(wanted) if wanted else ():
                 message = reader.deserialize(raw, connection.msgtype)
                 _READERS[connection.msgtype](recording, connection.topic, log_ns, message)
-    except (AnyReaderError, OSError) as err:
-        msg = f"{bag} cannot be read as a bag: {err}"
+    except Exception as err:  # damage shows in the container, its compression or a message, each with errors of its own
+        msg = f"{bag} cannot be read as a bag: {reason(err)}; expected the folder of a bag, or a single .mcap file"
         raise InputError(msg) from err
     if not recording.odometry:
         msg = f"{bag} has no nav_msgs/msg/Odometry in it: nothing to report on"
@@ -206,6 +211,7 @@ def _add_text(recording: Recording, topic: str, log_ns: int, message: Any) -> No
         recording.scene_names.append(message.data)
     elif topic.endswith("/outcome"):
         outcome = json.loads(message.data)
+        recording.control_timeouts += outcome.get("control_timeouts", 0)
         recording.outcomes.append((log_ns, "success" if outcome["success"] else ", ".join(outcome["failures"])))
 
 

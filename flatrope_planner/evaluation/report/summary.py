@@ -20,6 +20,7 @@ def summary_of(recording: Recording, scenes: Sequence[DrivenScene], ticks: Seque
         "distance_m": round(sum(scene.distance_m for scene in scenes), 1),
         "ticks": len(ticks),
         "dropped_ticks": max((cost.dropped_ticks for cost in costs), default=0),
+        "control_timeouts": recording.control_timeouts,
         "fallback_plans": sum(bool(tick.plan.fallback_reason) for tick in ticks),
         "stage_ms": {stage: spread(stage_times_ms(ticks, stage)) for stage in STAGES} if costs else {},
         "observation_age_ms": spread(np.array([cost.observation_age_ms for cost in costs])),

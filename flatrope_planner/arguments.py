@@ -1,0 +1,72 @@
+"""Types of command-line arguments: what a command could not use is refused before its work, in one line."""
+
+import math
+import os
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from pathlib import Path
+
+# More processes than this are a slip of the finger.
+MOST_JOBS = 1024
+# What NumPy and PyTorch both take.
+MOST_SEED = 2**32 - 1
+
+
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A type for integers of [least, most]; None is no upper limit."""
+
+    def convert(text: str) -> int:
+        try:
+            number = int(text)
+            fits = least <= number <= (number if most is None else most)
+        except ValueError:
+            fits = False
+        if not fits:
+            msg = f"{text!r} is no whole number {_limits(least, most)}"
+            raise ArgumentTypeError(msg)
+        return number
+
+    return convert
+
+
+def real_number(least: float, most: float) -> Callable[[str], float]:
+    """A type for finite numbers of [least, most]."""
+
+    def convert(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        # Nothing compares to what is no number.
+        if not least <= number <= most:
+            msg = f"{text!r} is no number {_limits(least, most)}"
+            raise ArgumentTypeError(msg)
+        return number
+
+    return convert
+
+
+def output_folder(text: str) -> Path:
+    """A folder to write into, which need not exist yet.
+
+    Raises:
+        ArgumentTypeError: when it is a file, lies below one, or may not be written to.
+    """
+    path = Path(text)
+    nearest = next((folder for folder in (path, *path.absolute().parents) if folder.exists()), path)
+    if not nearest.is_dir():
+        msg = f"{nearest} is a file, expected a folder to write into"
+        raise ArgumentTypeError(msg)
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        msg = f"{nearest} may not be written to"
+        raise ArgumentTypeError(msg)
+    return path
+
+
+def _limits(least: float, most: float | None) -> str:
+    return f"of at least {least:g}" if most is None else f"from {least:g} to {most:.10g}"
+
+
+COUNT = whole_number(1)
+JOBS = whole_number(1, MOST_JOBS)
+SEED = whole_number(0, MOST_SEED)
