@@ -148,7 +148,7 @@ class CausalLMTarget:
             attention_mask=torch.zeros(1, 1, 1, 1, dtype=self._model.dtype, device=device),
             layout=rows.layout,
             output_hidden_states=bool(self._tapped_layers),
-            **{cache_argument(module.forward): cache},
+            **{cache_argument(type(module).forward): cache},
             **inputs,
         )
 

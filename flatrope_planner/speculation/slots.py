@@ -8,9 +8,11 @@ sequence order: the result is the same whatever else the block holds (docs/archi
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from inspect import signature
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -77,18 +79,21 @@ class SlotCache:
         """
         # In the first pass the prompt is about to be written before the block.
         start = max(self.length, self.shared)
-        committed = list(range(self.shared, start))
-        paths = torch.zeros(len(block.tokens), self._places, dtype=torch.int64)
-        seen = torch.zeros(len(block.tokens), self._places, dtype=torch.bool)
-        for row, ancestors in enumerate(block.paths()):
-            path = committed + [start + ancestor for ancestor in ancestors]
-            if len(path) > self._places:
-                msg = f"cache: a path of {len(path)} tokens does not fit into {self._places} places"
-                raise InputError(msg)
-            paths[row, : len(path)] = torch.tensor(path)
-            seen[row, : len(path)] = True
+        committed = start - self.shared
+        own = block.paths()
+        lengths = np.array([committed + len(ancestors) for ancestors in own])
+        if lengths.max() > self._places:
+            msg = f"cache: a path of {lengths.max()} tokens does not fit into {self._places} places"
+            raise InputError(msg)
+        places = np.arange(self._places)
+        paths = np.tile(self.shared + places, (len(own), 1))
+        for row, ancestors in enumerate(own):
+            paths[row, committed : lengths[row]] = [start + ancestor for ancestor in ancestors]
+        seen = places < lengths[:, None]
+        # What is not seen points at a slot that exists.
+        paths[~seen] = 0
         device = self.keys.device
-        return Layout(self.shared, paths.to(device), seen.to(device))
+        return Layout(self.shared, torch.from_numpy(paths).to(device), torch.from_numpy(seen).to(device))
 
     def keep(self, rows: Sequence[int]) -> None:
         """Commit these rows of the last pass, in this order; the others are forgotten."""
@@ -173,8 +178,9 @@ def _attend_to_paths(query: Tensor, key: Tensor, value: Tensor, scaling: float, 
     return mixed.reshape(heads, n, d).transpose(0, 1)
 
 
+@cache
 def cache_argument(forward: Callable[..., Any]) -> str:
-    """The name by which a transformers model takes its cache.
+    """The name by which the `forward` of a class of transformers takes its cache.
 
     It was renamed, and versions before that take the new name without a word and leave the cache alone. The last
     version for Python 3.10 is one of these.

@@ -69,7 +69,7 @@ class ActionExpert(nn.Module):
             inputs_embeds=self._embed(action, time),
             attention_mask=additive(expert_mask(offset, length)).to(self.out_proj.weight.dtype),
             position_ids=expert_positions(offset, rope_delta),
-            **{cache_argument(self.trunk.forward): JoinedCache(memory.keys, memory.values)},
+            **{cache_argument(type(self.trunk).forward): JoinedCache(memory.keys, memory.values)},
         ).last_hidden_state
         velocity: Tensor = self.out_proj(hidden)
         return velocity

@@ -73,7 +73,7 @@ class NanoModel(nn.Module):
         embeds = self.vlm.get_input_embeddings()(ids)
         text_model = self.vlm.model.language_model
         # The cache, and what the pictures add.
-        extra: dict[str, object] = {cache_argument(text_model.forward): cache}
+        extra: dict[str, object] = {cache_argument(type(text_model).forward): cache}
         if features is not None:
             slots = ids == self.image_pad
             embeds = embeds.masked_scatter(slots[..., None], features.tokens.to(embeds.dtype))
