@@ -128,6 +128,10 @@ def _add_benchmarks(commands: Any) -> None:
     decode.add_argument("--precisions", nargs="+", choices=("float32", "bfloat16"), help="default: both")
     decode.add_argument("--draft", nargs="+", default=[], metavar="NAME=FOLDER", help="further trained drafts")
     _add_worker_arguments(decode)
+    attention = _command(commands, "attention", _bench_attention, "where drafts look: pictures, history, text")
+    attention.add_argument("--moments", type=COUNT, default=8, help="of a drive of each family (default: %(default)s)")
+    attention.add_argument("--draft", nargs="+", default=[], metavar="NAME=FOLDER", help="further trained drafts")
+    attention.add_argument("--weights", type=Path, metavar="FOLDER", help="nano's; default: those of the package")
     latency = _command(commands, "latency", _bench_latency, "speed of reasoning where a pass costs what it costs")
     latency.add_argument("--prompts", type=COUNT, default=6, help="texts to write (default: %(default)s)")
     retrieval = _command(commands, "retrieval", _bench_retrieval, "how far earlier texts draft recorded rationales")
@@ -230,6 +234,15 @@ def _bench_decode(arguments: argparse.Namespace) -> Result:
         drafts={name: Path(folder) for name, folder in _pairs(arguments.draft, "=", "NAME=FOLDER").items()},
     )
     result = run_decode_benchmark(options)
+    print(table(result))
+    return result
+
+
+def _bench_attention(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.attention_budget import AttentionOptions, run_attention_budget, table
+
+    drafts = {name: Path(folder) for name, folder in _pairs(arguments.draft, "=", "NAME=FOLDER").items()}
+    result = run_attention_budget(AttentionOptions(arguments.moments, arguments.weights, drafts))
     print(table(result))
     return result
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
+from flatrope_planner.speculation.draft_attention import attend
 from flatrope_planner.speculation.draft_config import DraftConfig
 from flatrope_planner.speculation.rotary import DraftRotary, rotate
 
@@ -135,7 +136,7 @@ class _Attention(nn.Module):
         query = rotate(self.q_norm(self._heads(self.q_proj(hidden))), *turn)
         key, value = self.keys_and_values(hidden, turn)
         key, value = torch.cat([context[0], key], dim=2), torch.cat([context[1], value], dim=2)
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, enable_gqa=True)
+        mixed = attend(query, key, value, mask)
         projected: Tensor = self.o_proj(mixed.transpose(1, 2).flatten(2))
         return projected
 

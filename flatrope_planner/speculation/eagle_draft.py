@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
 from flatrope_planner.speculation.block_draft import ContextLayer, Places, feature_norms
+from flatrope_planner.speculation.draft_attention import attend
 from flatrope_planner.speculation.draft_config import DraftConfig
 from flatrope_planner.speculation.rotary import DraftRotary, rotate
 
@@ -93,7 +94,7 @@ class EagleDraft(nn.Module):
             mask: additive (S, 1, n, context); None: everything is seen.
         """
         query = rotate(self._heads(self.q_proj(self._pair(embeds, states))), *self.rotary(places.index, places.target))
-        mixed = F.scaled_dot_product_attention(query, *context, attn_mask=mask, enable_gqa=True)
+        mixed = attend(query, *context, mask)
         hidden = states + self.o_proj(mixed.transpose(1, 2).flatten(2))
         normed = self.post_attention_layernorm(hidden)
         out: Tensor = hidden + self.down_proj(F.silu(self.gate_proj(normed)) * self.up_proj(normed))

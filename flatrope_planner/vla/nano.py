@@ -145,6 +145,11 @@ class NanoTarget:
         return observation_spec(self._config)
 
     @property
+    def image_pad(self) -> int:
+        """The token that stands for a patch of a picture."""
+        return self._tokenizer.image_pad
+
+    @property
     def config(self) -> NanoConfig:
         """Sizes, cameras, scales."""
         return self._config
