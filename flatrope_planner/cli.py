@@ -122,6 +122,9 @@ def _add_benchmarks(commands: Any) -> None:
     nano.add_argument("--episodes", type=COUNT, default=10, help="episodes of each family (default: %(default)s)")
     _add_worker_arguments(nano)
     decode = _command(commands, "decode", _bench_decode, "every way to write a rationale side by side")
+    decode.add_argument("--target", type=Path, metavar="FOLDER", help="a text model of transformers in place of nano")
+    decode.add_argument("--prompts", type=Path, metavar="FILE", help="for --target: one prompt a line")
+    decode.add_argument("--tokens", type=COUNT, default=64, help="for --target: most tokens (default: %(default)s)")
     decode.add_argument("--episodes", type=COUNT, default=1, help="drives of each family (default: %(default)s)")
     decode.add_argument("--moments", type=COUNT, default=16, help="most moments of a drive (default: %(default)s)")
     decode.add_argument("--splits", nargs="+", choices=("val", "on_shelf", "off_shelf"), help="default: all")
@@ -223,6 +226,8 @@ def _bench_nano(arguments: argparse.Namespace) -> Result:
 def _bench_decode(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.decode_benchmark import DecodeOptions, run_decode_benchmark, table
 
+    if arguments.target is not None:
+        return _bench_text_decode(arguments)
     plain = DecodeOptions()
     options = DecodeOptions(
         splits=tuple(arguments.splits or plain.splits),
@@ -235,6 +240,20 @@ def _bench_decode(arguments: argparse.Namespace) -> Result:
     )
     result = run_decode_benchmark(options)
     print(table(result))
+    return result
+
+
+def _bench_text_decode(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.decode_scores import headline_table
+    from flatrope_planner.evaluation.text_decode_benchmark import TextDecodeOptions, run_text_decode_benchmark
+
+    if arguments.prompts is None:
+        msg = "bench decode --target: no prompts, expected --prompts FILE"
+        raise InputError(msg)
+    drafts = {name: Path(folder) for name, folder in _pairs(arguments.draft, "=", "NAME=FOLDER").items()}
+    options = TextDecodeOptions(arguments.target, arguments.prompts, arguments.tokens, drafts)
+    result = run_text_decode_benchmark(options)
+    print(headline_table(result["drafters"]))
     return result
 
 

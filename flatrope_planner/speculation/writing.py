@@ -27,6 +27,8 @@ class Writing:
     written: list[tuple[Choice, int]] = field(default_factory=list)
     # Verification passes behind the prefill.
     round: int = 0
+    # Tokens that passes chose; a spent budget appends others.
+    chosen: int = 0
     # Of each pass, the prefill first: tokens proposed and tokens accepted.
     passes: list[tuple[int, int]] = field(default_factory=list)
 
@@ -38,6 +40,7 @@ class Writing:
     def add(self, choices: Sequence[Choice], proposed: int, accepted: int) -> None:
         """Take in what a pass brought."""
         self.append(choices)
+        self.chosen += len(choices)
         self.passes.append((proposed, accepted))
 
     def append(self, choices: Sequence[Choice]) -> None:
@@ -55,7 +58,7 @@ class Writing:
             rounds=self.round,
             proposed=sum(proposed for proposed, _ in rounds),
             accepted=sum(accepted for _, accepted in rounds),
-            committed=len(self.written) - 1,
+            committed=self.chosen - 1,
             drafter=drafter,
             prefill_proposed=first[0],
             prefill_accepted=first[1],

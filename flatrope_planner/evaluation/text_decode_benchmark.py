@@ -1,0 +1,150 @@
+"""Every way to write side by side on a text model: plain greedy, `generate`, its prompt lookup, every drafter."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from flatrope_planner.errors import InputError, SetupError, reason
+from flatrope_planner.evaluation.decode_contestants import CHAIN_WIDTH, TREE_WIDTH
+from flatrope_planner.evaluation.decode_scores import (
+    ALONE,
+    GENERATE,
+    GENERATE_LOOKUP,
+    Line,
+    Lines,
+    headline,
+    line_of,
+    line_of_generate,
+    summaries,
+)
+from flatrope_planner.evaluation.generate_reference import GenerateReference, WritingRules
+from flatrope_planner.progress import with_progress
+from flatrope_planner.speculation.block_drafter import Shape
+from flatrope_planner.speculation.borrowed import BorrowedParts
+from flatrope_planner.speculation.decoder import Decoder
+from flatrope_planner.speculation.draft_checkpoint import TargetSizes, load_draft
+from flatrope_planner.speculation.drafter import Drafter, NoDrafter
+from flatrope_planner.speculation.fingerprint import fingerprint
+from flatrope_planner.speculation.huggingface import CausalLMTarget, ModelPrompt
+from flatrope_planner.speculation.network_drafter import network_drafter
+from flatrope_planner.speculation.prompt_lookup import PromptLookupDrafter
+from flatrope_planner.speculation.rationale_corpus import RationaleCorpus
+from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
+from flatrope_planner.speculation.retrieval_drafter import RetrievalDrafter
+
+# How many tokens transformers' own prompt lookup proposes.
+_LOOKUPS = {GENERATE: None, GENERATE_LOOKUP: CHAIN_WIDTH - 1}
+
+
+@dataclass(frozen=True)
+class TextDecodeOptions:
+    """What to measure."""
+
+    # Folder of a causal language model with its tokenizer; nothing is fetched from anywhere.
+    target: Path
+    # One prompt a line.
+    prompts: Path
+    tokens: int = 64
+    # Trained drafts by name.
+    drafts: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Contestant:
+    drafter: Drafter
+    width: int
+    target: CausalLMTarget
+
+
+def run_text_decode_benchmark(options: TextDecodeOptions) -> dict[str, Any]:
+    """Let all write behind every prompt.
+
+    Raises:
+        InputError: when there are no prompts, or one is empty.
+        SetupError: when the model, its tokenizer or a draft cannot be used.
+    """
+    model, tokenizer = _load(options.target)
+    prompts = _prompts(options.prompts, tokenizer)
+    stop = tokenizer.eos_token_id
+    if stop is None:
+        msg = f"{options.target}: the tokenizer has no end token, expected one"
+        raise SetupError(msg)
+    plain_target = CausalLMTarget(model, (stop,), options.tokens)
+    contestants = _contestants(model, plain_target, options)
+    rules = WritingRules(stop, options.tokens)
+    references = {name: GenerateReference(model, rules, count) for name, count in _LOOKUPS.items()}
+    lines: Lines = {}
+    for prompt in with_progress(prompts, len(prompts), "prompts"):
+        for name, line in _write(plain_target, contestants, references, prompt):
+            lines.setdefault(name, []).append(line)
+    precision = str(model.dtype).removeprefix("torch.")
+    exact = lines if precision == "float32" else {}
+    figures = headline(summaries([lines]), lines, exact)
+    return {**figures, "target": str(options.target), "precision": precision, "prompts": len(prompts)}
+
+
+def _write(
+    target: CausalLMTarget,
+    contestants: Mapping[str, _Contestant],
+    references: Mapping[str, GenerateReference],
+    prompt: ModelPrompt,
+) -> Iterator[tuple[str, Line]]:
+    plain = Decoder(target, None, CHAIN_WIDTH).decode(prompt)
+    written = {name: reference.write(prompt.token_ids, {}) for name, reference in references.items()}
+    judge = written[GENERATE]
+    for name, text in written.items():
+        yield name, line_of_generate(text, judge, plain)
+    alone = {CHAIN_WIDTH: plain, TREE_WIDTH: Decoder(target, None, TREE_WIDTH).decode(prompt)}
+    oracle = RehearsedDrafter(plain.token_ids, len(target.forbidden), Rehearsal(1.0, anticipates=False))
+    for name, each in {**contestants, "oracle": _Contestant(oracle, CHAIN_WIDTH, target)}.items():
+        decoded = Decoder(each.target, each.drafter, each.width).decode(prompt)
+        yield name, line_of(decoded, alone[each.width], judge, 1 if name == ALONE else each.width)
+
+
+def _contestants(model: PreTrainedModel, target: CausalLMTarget, options: TextDecodeOptions) -> dict[str, _Contestant]:
+    known = {
+        ALONE: _Contestant(NoDrafter(), CHAIN_WIDTH, target),
+        "prompt-lookup": _Contestant(PromptLookupDrafter(), CHAIN_WIDTH, target),
+        "retrieval": _Contestant(RetrievalDrafter(RationaleCorpus().suffix_counts(), Shape.TREE), TREE_WIDTH, target),
+    }
+    if not options.drafts:
+        return known
+    trunk = model.get_decoder()
+    parts = BorrowedParts(model.get_input_embeddings(), trunk.norm, model.get_output_embeddings())
+    config = trunk.config
+    sizes = TargetSizes(config.hidden_size, config.vocab_size, config.num_hidden_layers)
+    for name, folder in options.drafts.items():
+        draft = load_draft(folder, fingerprint(model), sizes).draft
+        tapping = CausalLMTarget(model, target.ending, options.tokens, tapped_layers=draft.config.tapped_layers)
+        known[name] = _Contestant(network_drafter(draft, parts, Shape.CHAIN), CHAIN_WIDTH, tapping)
+    return known
+
+
+def _load(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if not (folder / "config.json").is_file():
+        msg = f"{folder}: no config.json, expected the folder of a causal language model of transformers"
+        raise SetupError(msg)
+    try:
+        # Nothing is fetched, nothing in the folder is run, no pickle is read.
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
+        )
+        return model, AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as err:
+        msg = f"{folder}: no causal language model that transformers can load ({reason(err)})"
+        raise SetupError(msg) from err
+
+
+def _prompts(file: Path, tokenizer: PreTrainedTokenizerBase) -> list[ModelPrompt]:
+    try:
+        texts = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as err:
+        msg = f"{file}: no prompts ({reason(err)}); expected text, one prompt a line"
+        raise InputError(msg) from err
+    if not texts:
+        msg = f"{file}: no prompts, expected one a line"
+        raise InputError(msg)
+    return [ModelPrompt(tuple(tokenizer(text).input_ids)) for text in texts]
