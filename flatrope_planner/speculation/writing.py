@@ -29,6 +29,8 @@ class Writing:
     round: int = 0
     # Of each pass, the prefill first: tokens proposed and tokens accepted.
     passes: list[tuple[int, int]] = field(default_factory=list)
+    # Tokens that no pass chose.
+    forced: int = 0
 
     @property
     def tokens(self) -> list[int]:
@@ -37,12 +39,13 @@ class Writing:
 
     def add(self, choices: Sequence[Choice], proposed: int, accepted: int) -> None:
         """Take in what a pass brought."""
-        self.append(choices)
+        self.written += [(choice, self.round) for choice in choices]
         self.passes.append((proposed, accepted))
 
-    def append(self, choices: Sequence[Choice]) -> None:
-        """Take in tokens that no pass chose."""
+    def force(self, choices: Sequence[Choice]) -> None:
+        """Take in tokens that no pass chose: they are written, but nobody won a round by them."""
         self.written += [(choice, self.round) for choice in choices]
+        self.forced += len(choices)
 
     def statistics(self, drafter: str) -> SpeculationStats:
         """What speculation did so far."""
@@ -55,7 +58,7 @@ class Writing:
             rounds=self.round,
             proposed=sum(proposed for proposed, _ in rounds),
             accepted=sum(accepted for _, accepted in rounds),
-            committed=len(self.written) - 1,
+            committed=len(self.written) - 1 - self.forced,
             drafter=drafter,
             prefill_proposed=first[0],
             prefill_accepted=first[1],
