@@ -157,8 +157,9 @@ class _Stage:
     ) -> Iterator[tuple[str, Line]]:
         """All contestants at one moment."""
         judge = self._generate.write(observation, prompt)
-        yield GENERATE, _line_of_generate(judge, judge, plain)
-        yield GENERATE_LOOKUP, _line_of_generate(self._lookup.write(observation, prompt), judge, plain)
+        yield GENERATE, _line_of_generate(judge, judge, plain, reach=1)
+        copied = self._lookup.write(observation, prompt)
+        yield GENERATE_LOOKUP, _line_of_generate(copied, judge, plain, reach=CHAIN_WIDTH)
         alone = {CHAIN_WIDTH: plain}
         for name, contestant in self._contestants.items():
             width = contestant.width
@@ -187,7 +188,8 @@ def _line(
     )
 
 
-def _line_of_generate(written: Written, judge: Written, plain: DecodedRationale[NanoState]) -> Line:
+def _line_of_generate(written: Written, judge: Written, plain: DecodedRationale[NanoState], reach: int) -> Line:
+    """`reach`: most tokens a pass may bring."""
     committed = len(written.tokens) - 1
     return Line(
         identical=is_same(written, plain.token_ids),
@@ -197,7 +199,7 @@ def _line_of_generate(written: Written, judge: Written, plain: DecodedRationale[
         proposed=0,
         accepted=0,
         foreseen=0,
-        fewest_rounds=committed,
+        fewest_rounds=-(-committed // reach),
         reasoning_s=written.reasoning_s,
     )
 
