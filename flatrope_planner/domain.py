@@ -163,7 +163,7 @@ class SpeculationStats:
     # Tokens offered to and accepted by the target over all rounds, bonus tokens not counted.
     proposed: int
     accepted: int
-    # Committed tokens after the first one, bonus tokens counted; end marks that a spent budget appends are not.
+    # Committed tokens after the first one, bonus tokens counted, end marks that a spent budget forces not.
     committed: int
     # Name of the drafter, "" for none.
     drafter: str = ""

@@ -151,7 +151,8 @@ class _Stage:
         inputs = nano_inputs(self.target, observation, prompt)
         judge = self._generate.write(prompt.token_ids, inputs)
         yield GENERATE, line_of_generate(judge, judge, plain)
-        yield GENERATE_LOOKUP, line_of_generate(self._lookup.write(prompt.token_ids, inputs), judge, plain)
+        copied = self._lookup.write(prompt.token_ids, inputs)
+        yield GENERATE_LOOKUP, line_of_generate(copied, judge, plain, reach=CHAIN_WIDTH)
         alone = {CHAIN_WIDTH: plain}
         for name, contestant in self._contestants.items():
             width = contestant.width

@@ -54,8 +54,8 @@ def line_of(decoded: DecodedRationale[S], alone: DecodedRationale[S], judge: Wri
     )
 
 
-def line_of_generate(written: Written, judge: Written, plain: DecodedRationale[S]) -> Line:
-    """One of `generate`; `judge` is what it writes token by token."""
+def line_of_generate(written: Written, judge: Written, plain: DecodedRationale[S], reach: int = 1) -> Line:
+    """One of `generate`; `judge` is what it writes token by token, `reach` the most tokens a pass may bring."""
     committed = len(written.tokens) - 1
     return Line(
         identical=is_same(written, plain.token_ids),
@@ -65,7 +65,7 @@ def line_of_generate(written: Written, judge: Written, plain: DecodedRationale[S
         proposed=0,
         accepted=0,
         foreseen=0,
-        fewest_rounds=committed,
+        fewest_rounds=-(-committed // reach),
         reasoning_s=written.reasoning_s,
     )
 

@@ -96,7 +96,7 @@ def _write(
     written = {name: reference.write(prompt.token_ids, {}) for name, reference in references.items()}
     judge = written[GENERATE]
     for name, text in written.items():
-        yield name, line_of_generate(text, judge, plain)
+        yield name, line_of_generate(text, judge, plain, reach=1 if name == GENERATE else CHAIN_WIDTH)
     alone = {CHAIN_WIDTH: plain, TREE_WIDTH: Decoder(target, None, TREE_WIDTH).decode(prompt)}
     oracle = RehearsedDrafter(plain.token_ids, len(target.forbidden), Rehearsal(1.0, anticipates=False))
     for name, each in {**contestants, "oracle": _Contestant(oracle, CHAIN_WIDTH, target)}.items():

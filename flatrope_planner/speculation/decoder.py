@@ -154,7 +154,7 @@ class Decoder(Generic[P, S]):
         ending = self._target.ending
         missing = ending[1:] if writing.tokens[-1] == ending[0] else ending
         self._read(state, [writing.tokens[-1], *missing])
-        writing.append([Choice(token, TARGET_SOURCE, 0.0) for token in missing])
+        writing.force([Choice(token, TARGET_SOURCE, 0.0) for token in missing])
 
     def _read(self, state: S, tokens: Sequence[int]) -> None:
         """Commit tokens that are already decided."""

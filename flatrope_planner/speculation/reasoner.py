@@ -56,7 +56,7 @@ class Reasoner(Generic[P, S]):
         return SpeculationHealth(
             drafter=drafter,
             exactness=self._exactness.mode.value,
-            speculating=bool(drafter) and self._decoder.speculating,
+            speculating=bool(drafter) and not self._failed_test and self._decoder.speculating,
             broken_promise=broken,
             problem=self._problem or (self._canary.complaint() if not broken else ""),
             audited=self._decoder.audited,

@@ -27,10 +27,10 @@ class Writing:
     written: list[tuple[Choice, int]] = field(default_factory=list)
     # Verification passes behind the prefill.
     round: int = 0
-    # Tokens that passes chose; a spent budget appends others.
-    chosen: int = 0
     # Of each pass, the prefill first: tokens proposed and tokens accepted.
     passes: list[tuple[int, int]] = field(default_factory=list)
+    # Tokens that no pass chose.
+    forced: int = 0
 
     @property
     def tokens(self) -> list[int]:
@@ -39,13 +39,13 @@ class Writing:
 
     def add(self, choices: Sequence[Choice], proposed: int, accepted: int) -> None:
         """Take in what a pass brought."""
-        self.append(choices)
-        self.chosen += len(choices)
+        self.written += [(choice, self.round) for choice in choices]
         self.passes.append((proposed, accepted))
 
-    def append(self, choices: Sequence[Choice]) -> None:
-        """Take in tokens that no pass chose."""
+    def force(self, choices: Sequence[Choice]) -> None:
+        """Take in tokens that no pass chose: they are written, but nobody won a round by them."""
         self.written += [(choice, self.round) for choice in choices]
+        self.forced += len(choices)
 
     def statistics(self, drafter: str) -> SpeculationStats:
         """What speculation did so far."""
@@ -58,7 +58,7 @@ class Writing:
             rounds=self.round,
             proposed=sum(proposed for proposed, _ in rounds),
             accepted=sum(accepted for _, accepted in rounds),
-            committed=self.chosen - 1,
+            committed=len(self.written) - 1 - self.forced,
             drafter=drafter,
             prefill_proposed=first[0],
             prefill_accepted=first[1],
