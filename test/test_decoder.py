@@ -125,7 +125,7 @@ def test_plain_greedy_writes_the_text_and_reads_up_to_the_stop_token() -> None:
     assert stats.mean_acceptance_length == 1.0
     assert [token.round for token in decoded.rationale.tokens] == list(range(7))
     assert {(token.source, token.margin) for token in decoded.rationale.tokens} == {("target", 2.5)}
-    assert set(decoded.stage_ms) == {"prefill", "reasoning", "draft", "verify"}
+    assert set(decoded.stage_ms) == {"prefill", "reasoning", "draft", "verify", "handover"}
 
 
 @pytest.mark.parametrize(

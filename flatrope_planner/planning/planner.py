@@ -72,10 +72,13 @@ class Planner(Generic[P, S]):
         ended_s = time.perf_counter()
         stages_s = {"vision": seen_s - started_s, "action": ended_s - written_s, "total": ended_s - started_s}
         stage_ms = {stage: duration_s * MILLISECONDS_PER_SECOND for stage, duration_s in stages_s.items()}
+        # Acting begins with reading the end marks.
+        writing_ms = dict(decoded.stage_ms)
+        stage_ms["action"] += writing_ms.pop("handover")
         return Plan(
             t0_ns=observation.t0_ns,
             trajectory=trajectory,
             rationale=decoded.rationale,
             speculation=decoded.speculation,
-            stage_ms={**stage_ms, **decoded.stage_ms},
+            stage_ms={**stage_ms, **writing_ms},
         )

@@ -39,7 +39,8 @@ class DecodedRationale(Generic[S]):
     speculation: SpeculationStats
     # Committed up to and including the stop token.
     state: S
-    # "prefill", "reasoning", and of the latter "draft" and "verify".
+    # "prefill"; "reasoning", from the first token to the last, and of it "draft" and "verify"; "handover": reading what
+    # of the end marks no round has read, for whoever goes on from the state.
     stage_ms: dict[str, float]
 
 
@@ -78,8 +79,12 @@ class Decoder(Generic[P, S]):
         writing = Writing()
         state, opening = self._open(prompt, writing)
         prefill_s = clock.lap()
-        complete = self._write(state, opening, writing, clock)
-        stages_s = {"prefill": prefill_s, "reasoning": clock.passed_s - prefill_s}
+        last_is_read = self._write(state, opening, writing, clock)
+        written_s = clock.passed_s
+        complete = writing.tokens[-1] == self._target.stop_token
+        if not last_is_read:
+            self._read(state, [writing.tokens[-1], *([] if complete else self._force_ending(writing))])
+        stages_s = {"prefill": prefill_s, "reasoning": written_s - prefill_s, "handover": clock.passed_s - written_s}
         stages_s |= {"draft": clock.draft_s, "verify": clock.verify_s}
         return DecodedRationale(
             self._rationale(writing, complete),
@@ -100,18 +105,12 @@ class Decoder(Generic[P, S]):
         return state, opening
 
     def _write(self, state: S, opening: Opening[P], writing: Writing, clock: "_Clock") -> bool:
-        """Rounds until the stop token or the end of the budget; whether the target itself came to the end."""
+        """Rounds until the stop token or the end of the budget; whether the last token has been read."""
         last_is_read = False
-        while True:
-            if writing.tokens[-1] == self._target.stop_token:
-                if not last_is_read:
-                    self._read(state, writing.tokens[-1:])
-                return True
-            if len(writing.tokens) >= self._target.token_budget:
-                self._force_ending(state, writing)
-                return False
+        while writing.tokens[-1] != self._target.stop_token and len(writing.tokens) < self._target.token_budget:
             writing.round += 1
             last_is_read = self._round(state, opening, writing, clock)
+        return last_is_read
 
     def _round(self, state: S, opening: Opening[P], writing: Writing, clock: "_Clock") -> bool:
         """Propose, verify and commit once; whether the last token of the text has been read."""
@@ -149,12 +148,12 @@ class Decoder(Generic[P, S]):
     def _verify(self, result: StepResult, candidates: Candidates) -> Verified:
         return verify(result.logits, candidates, self._target.forbidden, self._target.stop_token)
 
-    def _force_ending(self, state: S, writing: Writing) -> None:
-        """Append the end marks that are missing, unasked."""
+    def _force_ending(self, writing: Writing) -> tuple[int, ...]:
+        """Append the end marks that are missing, unasked; these."""
         ending = self._target.ending
         missing = ending[1:] if writing.tokens[-1] == ending[0] else ending
-        self._read(state, [writing.tokens[-1], *missing])
         writing.force([Choice(token, TARGET_SOURCE, 0.0) for token in missing])
+        return missing
 
     def _read(self, state: S, tokens: Sequence[int]) -> None:
         """Commit tokens that are already decided."""
