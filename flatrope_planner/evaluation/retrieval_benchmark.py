@@ -113,6 +113,8 @@ def draft_texts(drafter: RetrievalDrafter, texts: Sequence[Sequence[int]], nodes
     """Write texts one after the other, as one drive; the target's text is known."""
     tally = Tally()
     for text in texts:
+        # What a text begins with is given: nothing is to be proposed before.
+        drafter.anticipate(NoPrompt(), 0, depth)
         drafter.begin(NoPrompt(), _nothing_tapped())
         tally += _draft_text(drafter, text, nodes, depth)
     return tally
