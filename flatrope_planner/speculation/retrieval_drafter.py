@@ -79,7 +79,7 @@ class RetrievalDrafter:
     def begin(self, prompt: Prompt, tapped: Tensor) -> None:
         """Nothing of this text is written yet."""
         del prompt, tapped
-        self._guesses = self._fresh_guesses()
+        self._guesses.start_over()
 
     def propose(self, nodes: int, depth: int) -> Candidates:
         """A chain or a tree of guesses."""

@@ -65,6 +65,10 @@ class RetrievalGuesses:
         self._written: Text = ()
         self._known: dict[Text, list[Guess]] = {}
 
+    def start_over(self) -> None:
+        """Nothing of the text is written; what has been looked up still holds."""
+        self._written = ()
+
     def write(self, tokens: Text) -> None:
         """The text goes on with these."""
         self._written += tokens
