@@ -6,6 +6,7 @@ import pytest
 
 from flatrope_planner.errors import InputError
 from flatrope_planner.speculation import rationale_corpus
+from flatrope_planner.speculation.contexts import BEGINNING
 from flatrope_planner.speculation.rationale_corpus import RationaleCorpus
 
 TEXTS = [(3, 1, 2), (4, 2), (3, 1, 2), ()]
@@ -21,9 +22,8 @@ def test_a_corpus_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_repeated_texts_are_counted_as_often() -> None:
-    counts = RationaleCorpus.of(TEXTS).suffix_counts()
-    opening = counts.at_start()[1]
-    assert {token: context.weight for token, context in opening.followers.items()} == {3: 2.0, 4: 1.0}
+    first = dict(RationaleCorpus.of(TEXTS).context_counts().behind(()))
+    assert first[1, BEGINNING].weights == {3: 2.0, 4: 1.0}
 
 
 @pytest.mark.parametrize(

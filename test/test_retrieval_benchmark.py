@@ -13,7 +13,10 @@ from flatrope_planner.evaluation.retrieval_benchmark import accepted, run_retrie
 from flatrope_planner.speculation.candidates import Candidates
 
 # Two clips without a common token: the corpus never helps.
-CLIPS = ({"rationales": ["a b c.", "a b c.", "", "a b c."]}, {"rationales": ["x " * 31, "u v"]})
+CLIPS = (
+    {"clip": "a", "rationales": ["a b c.", "a b c.", "", "a b c."]},
+    {"clip": "e", "rationales": ["x " * 31, "u v"]},
+)
 
 
 def written(path: Path, rows: tuple[object, ...] = CLIPS) -> Path:
@@ -24,8 +27,10 @@ def written(path: Path, rows: tuple[object, ...] = CLIPS) -> Path:
 
 def test_words_and_marks_are_tokens_and_texts_end(tmp_path: Path) -> None:
     expected = [((1, 2, 3, 4, END),) * 3, ((6, 7, END),)]
-    clips = read_clips(written(tmp_path / "clips.jsonl"))
-    assert clips == read_clips(written(tmp_path / "clips.jsonl.gz"))
+    read = read_clips(written(tmp_path / "clips.jsonl"))
+    assert read == read_clips(written(tmp_path / "clips.jsonl.gz"))
+    assert [(clip.name, clip.half) for clip in read] == [("a", 0), ("e", 1)]
+    clips = [clip.texts for clip in read]
     assert [[len(text) for text in clip] for clip in clips] == [[len(text) for text in clip] for clip in expected]
     assert len(set(clips[0])) == 1
     assert all(text[-1] == END and END not in text[:-1] for clip in clips for text in clip)
@@ -41,6 +46,7 @@ def test_tau_is_that_of_counting_rounds_by_hand(tmp_path: Path) -> None:
     # The corpus alone never helps: 3 * 4 + 2 rounds; the drive alone does all of it.
     assert result["ablation"] == {"corpus_only": 1.0, "drive_only": 14 / 8}
     assert result["folds"]["tree32"]["tau"] == [2.0, 1.0]
+    assert [(half["clips"], half["tau"]["tree32"]) for half in result["halves"]] == [(1, 2.0), (1, 1.0)]
     assert (result["texts"], result["clips"], result["mean_tokens"]) == (4, 2, (3 * 5 + 3) / 4)
 
 

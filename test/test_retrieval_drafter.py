@@ -10,25 +10,28 @@ from test_decoder import TEXT, ToyPrompt, ToyState, ToyTarget
 from flatrope_planner.speculation import retrieval_drafter
 from flatrope_planner.speculation.block_drafter import Shape
 from flatrope_planner.speculation.candidates import Candidates
+from flatrope_planner.speculation.context_counts import ContextCounts
+from flatrope_planner.speculation.contexts import KINDS
 from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
 from flatrope_planner.speculation.rationale_corpus import RationaleCorpus
 from flatrope_planner.speculation.retrieval_drafter import DriveMemory, RetrievalDrafter
-from flatrope_planner.speculation.suffix_counts import SuffixCounts
+from flatrope_planner.speculation.retrieval_trust import CORPUS_TRUST, DRIVE_TRUST
 
 END = 9
 CORPUS = ((1, 2, 3, END), (1, 2, 3, END), (1, 2, 4, END), (5, 2, 6, END))
 NOTHING = torch.zeros(0, 0, 0)
 
 
-def counts_of(*texts: Sequence[int]) -> SuffixCounts:
-    return RationaleCorpus.of(texts).suffix_counts()
+def counts_of(*texts: Sequence[int]) -> ContextCounts:
+    return RationaleCorpus.of(texts).context_counts()
 
 
 def write(drafter: RetrievalDrafter, *texts: Sequence[int]) -> None:
     for text in texts:
+        drafter.anticipate(ToyPrompt(), 0, 0)
         drafter.begin(ToyPrompt(), NOTHING)
         drafter.observe(text, NOTHING)
-    drafter.begin(ToyPrompt(), NOTHING)
+    drafter.anticipate(ToyPrompt(), 0, 0)
 
 
 def best(drafter: RetrievalDrafter, *path: int) -> int:
@@ -87,40 +90,45 @@ def test_reset_forgets_the_drive_and_keeps_the_corpus() -> None:
     assert drafter.propose(8, 4) == fresh.propose(8, 4)
 
 
-def test_a_text_is_learnt_once_when_the_next_is_anticipated_or_begun() -> None:
-    anticipating, begun = RetrievalDrafter(counts_of()), RetrievalDrafter(counts_of())
-    for drafter in (anticipating, begun):
+def test_a_text_is_learnt_once_when_the_next_is_anticipated() -> None:
+    drafter = RetrievalDrafter(counts_of())
+    drafter.anticipate(ToyPrompt(), 0, 0)
+    # Begun twice: what was observed first does not count.
+    for text in ((7, 8), (1, 2, END)):
         drafter.begin(ToyPrompt(), NOTHING)
-        drafter.observe((1, 2, END), NOTHING)
-    assert anticipating.anticipate(ToyPrompt(), 8, 4).tokens[:2] == (1, 2)
-    anticipating.begin(ToyPrompt(), NOTHING)
-    begun.begin(ToyPrompt(), NOTHING)
-    assert anticipating.guesses().evidence(()) == begun.guesses().evidence(())
-    assert begun.guesses().evidence(()).drive_count == 1.0
+        drafter.observe(text, NOTHING)
+    assert drafter.anticipate(ToyPrompt(), 8, 4).tokens[:2] == (1, 2)
+    drafter.begin(ToyPrompt(), NOTHING)
+    assert drafter.guesses().evidence(()).drive_count == 1.0
+    assert 7 not in drafter.propose(8, 4).tokens
 
 
 def test_memory_of_the_drive_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retrieval_drafter, "MOST_RATIONALES", 5)
+    monkeypatch.setattr(retrieval_drafter, "MOST_RATIONALES", 6)
     monkeypatch.setattr(retrieval_drafter, "MOST_TOKENS", 6)
-    memory = DriveMemory()
-    sizes = set()
+    memory, sizes = DriveMemory(), list[tuple[int, int]]()
     for number in range(60):
-        memory.learn([100 * number + place for place in range(40)])
-        sizes.add(len(memory.counts))
-    assert len(memory) == 5
-    # Six new tokens: 6 runs from the beginning, and 6 + 5 + ... + 1 others; of five rationales.
-    assert max(sizes) == 5 * (6 + 21)
+        memory.learn(tuple(100 * number + place for place in range(40)))
+        sizes.append((len(memory), len(memory.counts)))
+    # Six are kept, then the latest three and a new one; each text of new tokens has contexts of its own.
+    assert [count for count, _ in sizes[:12]] == [1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6]
+    assert {size for count, size in sizes if count == 6} == {sizes[5][1]}
+    assert max(size for _, size in sizes) == sizes[5][1]
+    assert memory.weight < retrieval_drafter.RECENCY**7
 
 
-def test_weights_stay_finite_and_their_ratios_remain(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, bounded = RetrievalDrafter(counts_of(*CORPUS)), RetrievalDrafter(counts_of(*CORPUS))
-    texts = [(1, 2, 10 + number % 4, END) for number in range(30)]
-    write(usual, *texts)
-    monkeypatch.setattr(retrieval_drafter, "MOST_WEIGHT", 1.2)
-    write(bounded, *texts)
-    assert bounded._drive.weight < 1.3 < usual._drive.weight
-    chances = [[guess.probability for guess in drafter.guesses()((1, 2))] for drafter in (usual, bounded)]
-    assert chances[0] == pytest.approx(chances[1])
+def test_every_kind_of_context_is_trusted_as_it_was_fitted() -> None:
+    assert (len(CORPUS_TRUST), len(DRIVE_TRUST)) == (KINDS, KINDS)
+
+
+def test_what_is_kept_weighs_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval_drafter, "MOST_RATIONALES", 4)
+    cut, fresh = RetrievalDrafter(counts_of(*CORPUS)), RetrievalDrafter(counts_of(*CORPUS))
+    texts = [(1, 2, 10 + number % 4, END) for number in range(5)]
+    write(cut, *texts)
+    # The fifth came when four were there: the first two were forgotten.
+    write(fresh, *texts[2:])
+    assert cut.guesses()((1, 2)) == fresh.guesses()((1, 2))
 
 
 @pytest.mark.parametrize("shape", Shape)
@@ -146,7 +154,8 @@ def test_the_text_is_never_altered_and_a_drive_is_learnt(shape: Shape, corpus: t
         decoded = decode(drafter, TEXT)
         assert decoded.token_ids == TEXT
         rounds.append(decoded.speculation.rounds)
-    assert rounds[-1] == 0
+    # What was foreseen with the prompt is verified once more.
+    assert rounds[-1] == 1
     assert rounds[0] >= rounds[-1]
     other = (13, 12, 11, *TEXT[-2:])
     assert decode(drafter, other).token_ids == other

@@ -1,10 +1,12 @@
 """Rationales of recorded clips, read from a file and cut into words."""
 
 import gzip
+import hashlib
 import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +17,41 @@ TOKEN = re.compile(r"\w+|[^\w\s]")
 END = 0
 MOST_WORDS = 30
 
-ClipTexts = tuple[tuple[int, ...], ...]
+
+@dataclass(frozen=True)
+class Clip:
+    """What was written in a recorded clip."""
+
+    name: str
+    # Token ids of each text, in order.
+    texts: tuple[tuple[int, ...], ...]
+
+    @property
+    def half(self) -> int:
+        """0 or 1: the half of all clips to which this one belongs, by its name alone."""
+        return hashlib.sha256(self.name.encode()).digest()[0] % 2
 
 
-def read_clips(path: Path) -> list[ClipTexts]:
-    """Texts of each clip in order as token ids; empty texts and those over `MOST_WORDS` tokens are left out.
+def read_clips(path: Path) -> list[Clip]:
+    """Clips with their texts; empty texts and those over `MOST_WORDS` tokens are left out.
 
     Args:
-        path: JSON lines, plain or gzipped; of each line the list of strings "rationales" is read.
+        path: JSON lines, plain or gzipped; of each line the list of strings "rationales" is read, and the name "clip".
 
     Raises:
         InputError: when the file cannot be read, or a line is none of these.
     """
     ids: dict[str, int] = {}
-    return [_clip(rationales, ids) for rationales in _rationales(path)]
+    return [_clip(str(row.get("clip", "")), row["rationales"], ids) for row in _rows(path)]
 
 
-def _clip(rationales: Sequence[str], ids: dict[str, int]) -> ClipTexts:
+def _clip(name: str, rationales: Sequence[str], ids: dict[str, int]) -> Clip:
     words = [TOKEN.findall(text) for text in rationales]
     kept = [text for text in words if 0 < len(text) <= MOST_WORDS]
-    return tuple((*(ids.setdefault(word, len(ids) + END + 1) for word in text), END) for text in kept)
+    return Clip(name, tuple((*(ids.setdefault(word, len(ids) + END + 1) for word in text), END) for text in kept))
 
 
-def _rationales(path: Path) -> Iterator[list[str]]:
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
     try:
         content = path.read_bytes()
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
@@ -56,9 +70,9 @@ def _parsed(line: str) -> Any:
         return None
 
 
-def _checked(row: Any, place: str) -> list[str]:
+def _checked(row: Any, place: str) -> dict[str, Any]:
     rationales = row.get("rationales") if isinstance(row, dict) else None
     if not isinstance(rationales, list) or not all(isinstance(text, str) for text in rationales):
         msg = f'{place}: expected a JSON object with a list of strings "rationales"'
         raise InputError(msg)
-    return rationales
+    return dict(row)

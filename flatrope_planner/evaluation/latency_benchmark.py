@@ -201,7 +201,8 @@ def _decode(target: _MeteredTarget, drafter: RehearsedDrafter | None, prompt: Mo
     return _Run(
         decoded.token_ids,
         decoded.stage_ms["reasoning"] * 1e-3,
-        tuple(target.passes_s),
+        # The last pass may be the one that reads the end mark: it belongs to whoever goes on from there.
+        tuple(target.passes_s[: stats.rounds]),
         stats.rounds,
         stats.accepted,
         stats.proposed,

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from flatrope_planner.errors import InputError
-from flatrope_planner.speculation.suffix_counts import SuffixCounts
+from flatrope_planner.speculation.context_counts import ContextCounts
+from flatrope_planner.speculation.contexts import Text
 
 # A corpus is counted when it is loaded, and its counts stay in memory.
 MOST_BYTES = 4 * 2**20
-LONGEST_CONTEXT = 10
-
-Text = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -59,9 +57,9 @@ class RationaleCorpus:
             raise InputError(msg)
         path.write_text(content, encoding="utf-8")
 
-    def suffix_counts(self) -> SuffixCounts:
+    def context_counts(self) -> ContextCounts:
         """What follows what in these texts."""
-        counts = SuffixCounts(LONGEST_CONTEXT)
+        counts = ContextCounts()
         for text, count in self.counts:
             counts.add(text, float(count))
         return counts

@@ -1,15 +1,15 @@
 """Drafts from texts the target wrote before: a corpus, and the rationales of this drive, the latest weighing most."""
 
-from collections import deque
 from collections.abc import Sequence
 
 from torch import Tensor
 
 from flatrope_planner.speculation.block_drafter import Shape
 from flatrope_planner.speculation.candidates import Candidates
-from flatrope_planner.speculation.rationale_corpus import LONGEST_CONTEXT
-from flatrope_planner.speculation.retrieval_guesses import CORPUS_TRUST, DRIVE_TRUST, RetrievalGuesses, Source
-from flatrope_planner.speculation.suffix_counts import SuffixCounts
+from flatrope_planner.speculation.context_counts import ContextCounts
+from flatrope_planner.speculation.contexts import Text
+from flatrope_planner.speculation.retrieval_guesses import RetrievalGuesses, Source
+from flatrope_planner.speculation.retrieval_trust import CORPUS_TRUST, DRIVE_TRUST
 from flatrope_planner.speculation.target import Prompt
 from flatrope_planner.speculation.tree import grow_chain, grow_tree
 
@@ -17,8 +17,6 @@ from flatrope_planner.speculation.tree import grow_chain, grow_tree
 MOST_RATIONALES, MOST_TOKENS = 128, 64
 # A rationale weighs so much more than the one before it.
 RECENCY = 1.02
-# Weights grow with the drive; behind this they are counted anew, from 1.
-MOST_WEIGHT = 1e9
 
 
 class DriveMemory:
@@ -26,32 +24,31 @@ class DriveMemory:
 
     def __init__(self) -> None:
         """Nothing remembered."""
-        self.counts = SuffixCounts(LONGEST_CONTEXT)
-        # Weight of the latest rationale.
-        self.weight = 1.0
-        self._rationales: deque[tuple[tuple[int, ...], float]] = deque()
+        self._rationales: list[Text] = []
+        self._forget_all()
 
     def __len__(self) -> int:
         """Number of rationales."""
         return len(self._rationales)
 
-    def learn(self, rationale: Sequence[int]) -> None:
-        """Remember a rationale, forget the oldest when there are too many."""
-        if self.weight > MOST_WEIGHT:
-            self._weigh_anew()
+    def learn(self, rationale: Text) -> None:
+        """Remember a rationale; when there are too many, only the later half of them."""
+        kept = self._rationales
+        if len(kept) == MOST_RATIONALES:
+            self._forget_all()
+            for earlier in kept[MOST_RATIONALES // 2 :]:
+                self._count(earlier)
+        self._count(rationale[:MOST_TOKENS])
+
+    def _count(self, rationale: Text) -> None:
         self.weight *= RECENCY
-        self._add(tuple(rationale[:MOST_TOKENS]), self.weight)
-        if len(self._rationales) > MOST_RATIONALES:
-            self.counts.remove(*self._rationales.popleft())
+        self.counts.add(rationale, self.weight)
+        self._rationales.append(rationale)
 
-    def _add(self, rationale: tuple[int, ...], weight: float) -> None:
-        self._rationales.append((rationale, weight))
-        self.counts.add(rationale, weight)
-
-    def _weigh_anew(self) -> None:
-        before, self._rationales, self.counts = self._rationales, deque(), SuffixCounts(LONGEST_CONTEXT)
-        for rationale, weight in before:
-            self._add(rationale, weight / self.weight)
+    def _forget_all(self) -> None:
+        self._rationales = []
+        self.counts = ContextCounts()
+        # Weight of the latest rationale.
         self.weight = 1.0
 
 
@@ -60,8 +57,8 @@ class RetrievalDrafter:
 
     name = "retrieval"
 
-    def __init__(self, corpus: SuffixCounts, shape: Shape = Shape.TREE) -> None:
-        """Draft from a corpus (`RationaleCorpus.suffix_counts`), which never changes, and from the drive.
+    def __init__(self, corpus: ContextCounts, shape: Shape = Shape.TREE) -> None:
+        """Draft from a corpus (`RationaleCorpus.context_counts`), which never changes, and from the drive.
 
         Args:
             corpus: of texts with their end token; an empty one leaves the drive alone to draft from.
@@ -82,7 +79,7 @@ class RetrievalDrafter:
     def begin(self, prompt: Prompt, tapped: Tensor) -> None:
         """Nothing of this text is written yet."""
         del prompt, tapped
-        self._guesses = self._fresh_guesses()
+        self._guesses.start_over()
 
     def propose(self, nodes: int, depth: int) -> Candidates:
         """A chain or a tree of guesses."""

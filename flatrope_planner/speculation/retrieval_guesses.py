@@ -1,50 +1,32 @@
-"""What earlier texts say about the next token: contexts of all lengths, from a corpus and from this drive, mixed.
+"""What earlier texts say about the next token: contexts of all kinds, from a corpus and from this drive, mixed.
 
-Each context that ends the text so far votes with what has followed it. How much a vote counts is learnt (a log-linear
-mixture of experts, after Jelinek and Mercer 1980): long contexts, often seen, with few different followers, count more.
+Each context that is known votes with what has followed it. How much a vote counts is learnt (a log-linear mixture of
+experts, after Jelinek and Mercer 1980), by the context's kind: those often seen, with few different followers, count
+more. What corpus and drive say each on its own then counts once more, as a factor: a token that only one of them knows
+is less likely than their mixture says.
 """
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
-from flatrope_planner.speculation.suffix_counts import Context, SuffixCounts, Suffixes
+from flatrope_planner.speculation.context_counts import ContextCounts, Followers
+from flatrope_planner.speculation.contexts import LONGEST_CONTEXT, Text
+from flatrope_planner.speculation.retrieval_trust import AGREEMENT, Trust
 from flatrope_planner.speculation.tree import MAX_CHILDREN, Guess
 
 # Votes below this share of all are not worth looking at their tokens.
 LEAST_SHARE = 1e-3
 # Guesses below this chance are not made.
 LEAST_CHANCE = 1e-3
-
-
-@dataclass(frozen=True)
-class Trust:
-    """Logarithm of a context's share: linear in its length, in log count and log number of followers, and products."""
-
-    bias: float
-    length: float
-    count: float
-    count_length: float
-    followers: float
-    followers_length: float
-
-    def of(self, length: int, count: float, followers: int) -> float:
-        """For a context of so many tokens, followed so often by so many different tokens."""
-        by_count = (self.count + self.count_length * length) * math.log(count)
-        by_followers = (self.followers + self.followers_length * length) * math.log(followers)
-        return self.bias + self.length * length + by_count + by_followers
-
-
-# Fitted by maximum likelihood on half the clips of real rationales, each read with all other clips as its corpus.
-CORPUS_TRUST = Trust(-0.0655, -0.0751, -0.2478, 0.2117, 0.3211, -0.2469)
-DRIVE_TRUST = Trust(0.0655, 0.0226, 0.3142, 0.3732, -0.7266, -0.2051)
+# Tokens that are weighed up before the likeliest are taken.
+MOST_TOKENS = 24
 
 
 @dataclass(frozen=True)
 class Evidence:
     """What stands behind the guesses at a place."""
 
-    # Tokens of the longest context that is known and was followed, the beginning of the text counted as one.
+    # Tokens of the longest run of latest tokens that is known, the beginning of the text counted as one.
     context_tokens: int
     # How often that context was followed: in the corpus, and in this drive, where older texts count less.
     corpus_count: float
@@ -55,21 +37,23 @@ class Evidence:
 class Source:
     """Texts that vote."""
 
-    counts: SuffixCounts
-    trust: Trust
+    counts: ContextCounts
+    # By the kind of the context.
+    trust: Sequence[Trust]
     # What a text added last weighs in these counts.
     unit: float = 1.0
 
-    def followed(self, suffixes: Suffixes, length: int) -> float:
-        """How often the context of this length was followed."""
-        return suffixes[length].followed / self.unit if length < len(suffixes) else 0.0
+    def runs(self, text: Text) -> dict[int, float]:
+        """How often each run of latest tokens was followed, by its length."""
+        known = ((key[0], followers) for key, followers in self.counts.behind(text))
+        return {kind: followers.total / self.unit for kind, followers in known if kind <= LONGEST_CONTEXT}
 
-    def votes(self, suffixes: Suffixes) -> Iterator[tuple[float, Context]]:
-        """Each context that was followed, with the logarithm of its share."""
-        for length, context in enumerate(suffixes):
-            if not context.followers:
-                return
-            yield self.trust.of(length, context.followed / self.unit, len(context.followers)), context
+    def votes(self, text: Text) -> list[tuple[float, Followers]]:
+        """Each context that is known, with its share among all (not yet divided by their sum)."""
+        return [
+            (self.trust[key[0]].of(followers.total / self.unit, len(followers.weights)), followers)
+            for key, followers in self.counts.behind(text)
+        ]
 
 
 class RetrievalGuesses:
@@ -78,71 +62,93 @@ class RetrievalGuesses:
     def __init__(self, corpus: Source, drive: Source, name: str) -> None:
         """Start a text; `name` is the guesses' source."""
         self._corpus, self._drive, self._name = corpus, drive, name
-        self._written: tuple[int, ...] = ()
-        start = corpus.counts.at_start(), drive.counts.at_start()
-        self._suffixes: dict[tuple[int, ...], tuple[Suffixes, Suffixes]] = {(): start}
-        self._known: dict[tuple[int, ...], list[Guess]] = {}
+        self._written: Text = ()
+        self._known: dict[Text, list[Guess]] = {}
 
-    def write(self, tokens: tuple[int, ...]) -> None:
+    def start_over(self) -> None:
+        """Nothing of the text is written; what has been looked up still holds."""
+        self._written = ()
+
+    def write(self, tokens: Text) -> None:
         """The text goes on with these."""
         self._written += tokens
-        self._follow(self._written)
 
     @property
-    def written(self) -> tuple[int, ...]:
+    def written(self) -> Text:
         """The text so far."""
         return self._written
 
-    def __call__(self, path: tuple[int, ...]) -> list[Guess]:
+    def __call__(self, path: Text) -> list[Guess]:
         """The likeliest tokens behind the text so far and a path."""
         text = self._written + path
         if text not in self._known:
-            self._known[text] = self._guess(*self._follow(text))
+            self._known[text] = self._guess(text)
         return self._known[text]
 
-    def evidence(self, path: tuple[int, ...]) -> Evidence:
+    def evidence(self, path: Text) -> Evidence:
         """What stands behind the guesses at a path."""
-        in_corpus, in_drive = self._follow(self._written + path)
-        for length in range(max(len(in_corpus), len(in_drive)) - 1, -1, -1):
-            corpus, drive = self._corpus.followed(in_corpus, length), self._drive.followed(in_drive, length)
-            if corpus or drive:
-                return Evidence(length, corpus, drive)
-        return Evidence(0, 0.0, 0.0)
+        text = self._written + path
+        corpus, drive = self._corpus.runs(text), self._drive.runs(text)
+        longest = max(corpus.keys() | drive.keys(), default=0)
+        return Evidence(longest, corpus.get(longest, 0.0), drive.get(longest, 0.0))
 
-    def _follow(self, text: tuple[int, ...]) -> tuple[Suffixes, Suffixes]:
-        if text not in self._suffixes:
-            corpus, drive = self._follow(text[:-1])
-            behind = self._corpus.counts.behind(corpus, text[-1]), self._drive.counts.behind(drive, text[-1])
-            self._suffixes[text] = behind
-        return self._suffixes[text]
-
-    def _guess(self, in_corpus: Suffixes, in_drive: Suffixes) -> list[Guess]:
-        if _has_ended(in_corpus, in_drive):
+    def _guess(self, text: Text) -> list[Guess]:
+        if self._has_ended(text):
             return []
-        votes = [*self._corpus.votes(in_corpus), *self._drive.votes(in_drive)]
-        chances = _mixed(votes)
+        chances = _mixed(self._corpus.votes(text), self._drive.votes(text))
         likeliest = sorted(chances.items(), key=lambda item: (-item[1], item[0]))[:MAX_CHILDREN]
-        return [Guess(token, chance, self._name) for token, chance in likeliest if chance >= LEAST_CHANCE]
+        return [Guess(token, chance, self._name) for token, chance in likeliest]
+
+    def _has_ended(self, text: Text) -> bool:
+        """Whether the last token is one that closes texts and that nothing has ever followed."""
+        counts = self._corpus.counts, self._drive.counts
+        return any(each.closes(text) for each in counts) and not any(each.goes_on_behind(text) for each in counts)
 
 
-def _mixed(votes: Sequence[tuple[float, Context]]) -> dict[int, float]:
-    """Chances of the tokens that contexts vote for."""
-    most = max((trust for trust, _ in votes), default=0.0)
-    shares = [(math.exp(trust - most), context) for trust, context in votes]
-    total = sum(share for share, _ in shares)
-    chances: dict[int, float] = {}
+@dataclass
+class _Ballot:
+    """The votes of one source."""
+
+    votes: list[tuple[float, Followers]]
+    chances: dict[int, float] = field(default_factory=dict)
+    # Part of all shares that this source's votes have.
+    share: float = 0.0
+
+    def count(self, share: float, followers: Followers, tokens: Iterable[int]) -> None:
+        """Count a vote for these of its tokens."""
+        self.share += share
+        unit, weights, chances = share / followers.total, followers.weights, self.chances
+        for token in tokens:
+            chances[token] = chances.get(token, 0.0) + unit * weights[token]
+
+    def alone(self, token: int) -> float:
+        """What this source says of a token."""
+        return self.chances.get(token, 0.0) / self.share if self.share else 0.0
+
+
+def _mixed(*sources: list[tuple[float, Followers]]) -> dict[int, float]:
+    """Chances of the tokens that the contexts of sources vote for."""
+    ballots = [_Ballot(votes) for votes in sources]
+    votes = [(share, followers, ballot) for ballot in ballots for share, followers in ballot.votes]
+    total = sum(share for share, _, _ in votes)
+    tokens: set[int] = set()
     # Contexts with few followers name the candidates; of the thousands that follow a short one, these alone matter.
-    for share, context in sorted(shares, key=lambda vote: len(vote[1].followers)):
+    for share, followers, ballot in sorted(votes, key=lambda vote: len(vote[1].weights)):
         if share < LEAST_SHARE * total:
             continue
-        unit, followers = share / (total * context.followed), context.followers
-        tokens = followers if len(chances) < MAX_CHILDREN else chances.keys() & followers.keys()
-        for token in tokens:
-            chances[token] = chances.get(token, 0.0) + unit * followers[token].weight
-    return chances
+        few = len(tokens) < MOST_TOKENS
+        if few:
+            tokens |= followers.weights.keys()
+        ballot.count(share / total, followers, followers.weights if few else tokens & followers.weights.keys())
+    return _agreed(tokens, ballots)
 
 
-def _has_ended(in_corpus: Suffixes, in_drive: Suffixes) -> bool:
-    """Whether the last token is one that nothing has ever followed."""
-    last = [suffixes[1] for suffixes in (in_corpus, in_drive) if len(suffixes) > 1]
-    return any(context.places for context in last) and not any(context.followers for context in last)
+def _agreed(tokens: Iterable[int], ballots: Sequence[_Ballot]) -> dict[int, float]:
+    """The sources' common chances, raised or lowered by what each says alone; their sum stays."""
+    summed = ((token, sum([ballot.chances.get(token, 0.0) for ballot in ballots])) for token in tokens)
+    mixed = {token: chance for token, chance in summed if chance >= LEAST_CHANCE}
+    weighed = {
+        token: AGREEMENT.of(chance, [ballot.alone(token) for ballot in ballots]) for token, chance in mixed.items()
+    }
+    scale = sum(mixed.values()) / (sum(weighed.values()) or 1.0)
+    return {token: weight * scale for token, weight in weighed.items()}

@@ -28,28 +28,31 @@ def grow_tree(continuations: Continuations, nodes: int, depth: int) -> Candidate
     """The `nodes` likeliest paths, at most `depth` long: a path is as likely as the product of its steps."""
     tokens, parents, sources = list[int](), list[int](), list[str]()
     paths: dict[int, tuple[int, ...]] = {ROOT: ()}
-    # (-log probability, order of arrival, parent, guess)
-    waiting: list[tuple[float, int, int, Guess]] = []
-    arrivals = 0
+    costs = {ROOT: 0.0}
+    following: dict[int, Sequence[Guess]] = {}
+    # (-log probability, parent, rank among its children): a child waits when its likelier sibling is in the tree.
+    waiting: list[tuple[float, int, int]] = []
 
-    def expect(parent: int, cost: float) -> None:
-        nonlocal arrivals
-        if len(paths[parent]) >= depth:
-            return
-        for guess in continuations(paths[parent])[:MAX_CHILDREN]:
-            if guess.probability > 0.0:
-                heapq.heappush(waiting, (cost - math.log(guess.probability), arrivals, parent, guess))
-                arrivals += 1
+    def expect(parent: int, rank: int) -> None:
+        guesses = following[parent]
+        if rank < min(len(guesses), MAX_CHILDREN) and guesses[rank].probability > 0.0:
+            heapq.heappush(waiting, (costs[parent] - math.log(guesses[rank].probability), parent, rank))
 
-    expect(ROOT, 0.0)
+    def open_up(node: int) -> None:
+        if len(paths[node]) < depth:
+            following[node] = continuations(paths[node])
+            expect(node, 0)
+
+    open_up(ROOT)
     while waiting and len(tokens) < nodes:
-        cost, _, parent, guess = heapq.heappop(waiting)
-        index = len(tokens)
+        cost, parent, rank = heapq.heappop(waiting)
+        guess, index = following[parent][rank], len(tokens)
         tokens.append(guess.token)
         parents.append(parent)
         sources.append(guess.source)
-        paths[index] = (*paths[parent], guess.token)
-        expect(index, cost)
+        paths[index], costs[index] = (*paths[parent], guess.token), cost
+        expect(parent, rank + 1)
+        open_up(index)
     return Candidates(tuple(tokens), tuple(parents), tuple(sources))
 
 

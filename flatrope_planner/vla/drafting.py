@@ -90,7 +90,7 @@ def retrieval_of(weights: Path | None, shape: Shape) -> RetrievalDrafter:
     """
     file = beside(weights) / CORPUS_FILE
     corpus = RationaleCorpus.load(file) if file.exists() else RationaleCorpus()
-    return RetrievalDrafter(corpus.suffix_counts(), shape)
+    return RetrievalDrafter(corpus.context_counts(), shape)
 
 
 def beside(weights: Path | None) -> Path:
