@@ -106,7 +106,7 @@ def test_retrieval_alone_anticipates_and_both_take_part_in_the_rest() -> None:
 
 
 def test_no_text_changes_and_the_drive_is_remembered() -> None:
-    network, retrieval = BlockDrafter(new_draft(), PARTS), RetrievalDrafter(RationaleCorpus().suffix_counts())
+    network, retrieval = BlockDrafter(new_draft(), PARTS), RetrievalDrafter(RationaleCorpus().context_counts())
     drafter = HybridDrafter(network, retrieval)
     alone = BlockDrafter(new_draft(), PARTS, Shape.TREE)
     for seed in (0, 1):

@@ -108,7 +108,7 @@ def _contestants(model: PreTrainedModel, target: CausalLMTarget, options: TextDe
     known = {
         ALONE: _Contestant(NoDrafter(), CHAIN_WIDTH, target),
         "prompt-lookup": _Contestant(PromptLookupDrafter(), CHAIN_WIDTH, target),
-        "retrieval": _Contestant(RetrievalDrafter(RationaleCorpus().suffix_counts(), Shape.TREE), TREE_WIDTH, target),
+        "retrieval": _Contestant(RetrievalDrafter(RationaleCorpus().context_counts(), Shape.TREE), TREE_WIDTH, target),
     }
     if not options.drafts:
         return known

@@ -169,13 +169,13 @@ def _attend_to_paths(query: Tensor, key: Tensor, value: Tensor, scaling: float, 
     own_key, own_value = key[:, layout.paths], value[:, layout.paths]
     shared_key, shared_value = key[:, : layout.shared], value[:, : layout.shared]
     # The heads of a group read the same prompt: one product for all.
-    to_shared = (grouped.flatten(1, 2) @ shared_key.transpose(1, 2)).unflatten(1, grouped.shape[1:3])
+    to_shared = (grouped.flatten(1, 2) @ shared_key.transpose(1, 2)).view(kv_heads, heads // kv_heads, n, -1)
     to_own = (grouped.transpose(1, 2) @ own_key.transpose(2, 3)).transpose(1, 2)
     to_own = to_own.masked_fill(~layout.seen, torch.finfo(to_own.dtype).min)
     scores = torch.cat([to_shared, to_own], dim=3) * scaling
     weights = scores.softmax(dim=-1, dtype=torch.float32).to(query.dtype)
     on_shared, on_own = weights[..., : layout.shared], weights[..., layout.shared :]
-    from_shared = (on_shared.flatten(1, 2) @ shared_value).unflatten(1, grouped.shape[1:3])
+    from_shared = (on_shared.flatten(1, 2) @ shared_value).view(kv_heads, heads // kv_heads, n, -1)
     mixed: Tensor = from_shared + (on_own.transpose(1, 2) @ own_value).transpose(1, 2)
     return mixed.reshape(heads, n, d).transpose(0, 1)
 

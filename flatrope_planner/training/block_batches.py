@@ -13,8 +13,10 @@ from flatrope_planner.training.objective import IGNORED
 from flatrope_planner.training.traces import Trace
 from flatrope_planner.vla.attention_mask import additive
 
-# Blocks of one text that are trained on at a time; the one behind the text's first token always among them.
+# Blocks of one text that are trained on at a time, and how many of them begin where a block does if all before it were
+# right: behind the text's first token, a block later, and so on.
 ANCHORS = 8
+BOUNDARY_ANCHORS = 4
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,10 @@ def _row(
     tokens, prompt = trace.tokens.long(), trace.prompt
     length = len(tokens)
     # An anchor is known but not read; something has to follow it. The text's first token comes with the prompt.
-    later = np.arange(prompt + 1, length - 1)
-    chosen = rng.choice(later, ANCHORS - 1, replace=len(later) < ANCHORS - 1) if len(later) else [prompt]
-    anchor_index = torch.tensor([prompt, *np.resize(chosen, ANCHORS - 1)])
+    boundaries = np.arange(prompt, max(length - 1, prompt + 1), block_size)
+    anywhere = np.arange(prompt, max(length - 1, prompt + 1))
+    drawn = rng.choice(anywhere, ANCHORS - BOUNDARY_ANCHORS)
+    anchor_index = torch.from_numpy(np.concatenate([np.resize(boundaries, BOUNDARY_ANCHORS), drawn]))
     places = anchor_index[:, None] + torch.arange(1, block_size)
     inside = places < length
     within = places.clamp(max=length - 1)
