@@ -23,7 +23,7 @@ from flatrope_planner.speculation.draft_attention import recorded_attention
 from flatrope_planner.speculation.medusa import MedusaHeads
 from flatrope_planner.speculation.network_drafter import network_drafter
 from flatrope_planner.training.collection import collect
-from flatrope_planner.vla.drafting import DRAFTS_FOLDER, beside, draft_of
+from flatrope_planner.vla.drafting import draft_of, drafts_beside
 from flatrope_planner.vla.nano import NanoPrompt, NanoTarget
 
 KINDS = ("visual", "history", "text", "written")
@@ -47,9 +47,8 @@ def run_attention_budget(options: AttentionOptions) -> dict[str, Any]:
         SetupError: when weights or drafts are missing or do not fit.
     """
     target = NanoTarget.load(options.weights)
-    folder = beside(options.weights) / DRAFTS_FOLDER
-    shipped = {path.name: path for path in sorted(folder.iterdir())} if folder.is_dir() else {}
-    drafts = {name: draft_of(path, target) for name, path in {**shipped, **(options.drafts or {})}.items()}
+    known = {**drafts_beside(options.weights), **(options.drafts or {})}
+    drafts = {name: draft_of(path, target) for name, path in known.items()}
     attentive = {name: draft for name, draft in drafts.items() if not isinstance(draft, MedusaHeads)}
     prompts = _prompts(target, options.moments)
     kinds = [_kinds(prompt, target) for prompt in prompts]

@@ -11,7 +11,7 @@ from flatrope_planner.speculation.hybrid import HybridDrafter
 from flatrope_planner.speculation.network_drafter import network_drafter
 from flatrope_planner.speculation.prompt_lookup import PromptLookupDrafter
 from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
-from flatrope_planner.vla.drafting import DRAFTS_FOLDER, FLATROPE, beside, draft_of, retrieval_of
+from flatrope_planner.vla.drafting import FLATROPE, draft_of, drafts_beside, retrieval_of
 from flatrope_planner.vla.nano import NanoTarget
 
 CHAIN_WIDTH = 8
@@ -52,9 +52,7 @@ def contestants(target: NanoTarget, weights: Path | None, extra: Mapping[str, Pa
         "retrieval-chain": _always(retrieval[0], CHAIN_WIDTH, target),
         "retrieval": _always(retrieval[1], TREE_WIDTH, target),
     }
-    folder = beside(weights) / DRAFTS_FOLDER
-    shipped = {path.name: path for path in sorted(folder.iterdir())} if folder.is_dir() else {}
-    for name, path in {**shipped, **extra}.items():
+    for name, path in {**drafts_beside(weights), **extra}.items():
         known |= _trained(name, path, target, weights)
     return {**known, **_rehearsed(target)}
 

@@ -93,6 +93,12 @@ def retrieval_of(weights: Path | None, shape: Shape) -> RetrievalDrafter:
     return RetrievalDrafter(corpus.context_counts(), shape)
 
 
+def drafts_beside(weights: Path | None) -> dict[str, Path]:
+    """Folders of the trained drafts beside the target's weights, by name."""
+    folder = beside(weights) / DRAFTS_FOLDER
+    return {path.name: path for path in sorted(folder.iterdir()) if path.is_dir()} if folder.is_dir() else {}
+
+
 def beside(weights: Path | None) -> Path:
     """The folder of the target's weights."""
     return weights or SHIPPED_WEIGHTS
