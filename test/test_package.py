@@ -38,11 +38,14 @@ MESSAGES = {
     "RationaleToken": {"text": "string", "source": "string", "round": "uint32", "margin": "double"},
     "SpeculationStats": {
         **HEADER,
-        **dict.fromkeys(("rounds", "proposed", "accepted", "committed"), "uint32"),
+        **dict.fromkeys(
+            ("rounds", "proposed", "accepted", "committed", "prefill_proposed", "prefill_accepted"), "uint32"
+        ),
         **dict.fromkeys(("accepted_at", "acceptance_histogram"), "sequence<uint32>"),
         **dict.fromkeys(("mean_acceptance_length", "acceptance_rate"), "double"),
         "drafter": "string",
         **dict.fromkeys(("vision_ms", "prefill_ms", "reasoning_ms", "action_ms", "total_ms"), "double"),
+        **dict.fromkeys(("draft_ms", "verify_ms"), "double"),
         "observation_age_ms": "double",
         **dict.fromkeys(("ticks", "dropped_ticks"), "uint64"),
     },

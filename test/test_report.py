@@ -107,7 +107,7 @@ class Messages:
         message = self.make(
             "flatrope_planner/msg/SpeculationStats",
             header=self.header(stamp_ns),
-            **dict.fromkeys(("proposed", "accepted", "dropped_ticks"), 0),
+            **dict.fromkeys(("proposed", "accepted", "prefill_proposed", "prefill_accepted", "dropped_ticks"), 0),
             **dict.fromkeys(("rounds", "committed", "ticks"), 12),
             accepted_at=none,
             acceptance_histogram=none,
@@ -115,6 +115,7 @@ class Messages:
             acceptance_rate=0.0,
             drafter="",
             **dict.fromkeys(("vision_ms", "prefill_ms", "reasoning_ms", "action_ms"), total_ms / 4.0),
+            **dict.fromkeys(("draft_ms", "verify_ms"), total_ms / 8.0),
             total_ms=total_ms,
             observation_age_ms=total_ms + 5.0,
         )
