@@ -8,6 +8,7 @@ from test_decoder import PROMPT, TEXT, Scripted, ToyPrompt, ToyState, ToyTarget,
 from tiny_nano import noise_observation, tiny_target
 
 from flatrope_planner.domain import SpeculationStats
+from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.canary import WINDOW, Canary
 from flatrope_planner.speculation.candidates import Block
 from flatrope_planner.speculation.decoder import Decoder
@@ -35,6 +36,11 @@ def test_an_audit_finds_a_difference_tells_it_and_ends_speculation() -> None:
     assert decoder.divergences == [Divergence(3, 21, 13, 2.5)]
     assert not decoder.speculating
     assert decoder.decode(ToyPrompt()).speculation.proposed == 0
+
+
+def test_an_audit_that_never_comes_is_refused() -> None:
+    with pytest.raises(InputError, match="audit_every is 0, expected at least 1"):
+        Exactness(ExactnessMode.AUDIT)
 
 
 def test_only_every_so_many_rationales_are_audited() -> None:

@@ -47,7 +47,7 @@ class PlannerParameters:
     draft: str
     draft_nodes: Annotated[int, Range(1, 127)]
     exactness: Annotated[str, OneOf(("canonical", "tolerant", "audit"))]
-    audit_every: Annotated[int, Range(0, 1_000_000)]
+    audit_every: Annotated[int, Range(0, 100_000)]
     cameras: tuple[str, ...]
     compressed: bool
     period_s: Annotated[float, Range(0.05, 10.0)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
+from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
 from flatrope_planner.speculation.drafter import Drafter
 from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
@@ -42,6 +43,11 @@ class Exactness:
 
     mode: ExactnessMode = ExactnessMode.CANONICAL
     audit_every: int = 0
+
+    def __post_init__(self) -> None:
+        if self.audit_every < 0 or (self.mode is ExactnessMode.AUDIT and not self.audit_every):
+            msg = f"exactness {self.mode.value}: audit_every is {self.audit_every}, expected at least 1 to audit"
+            raise InputError(msg)
 
 
 @dataclass(frozen=True)
