@@ -1,6 +1,7 @@
 """Teaches a block draft: that the target's own tokens are the ones it guesses, each told the token before it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -11,6 +12,9 @@ from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.training.block_batches import BlockBatch, block_batch
 from flatrope_planner.training.draft_scoring import DraftLoss, DraftScore, score_guesses
 from flatrope_planner.training.traces import Trace
+
+# Noise beside the root mean square of a token's states.
+NOISE_SHARE = 0.15
 
 
 class BlockLearner:
@@ -24,6 +28,12 @@ class BlockLearner:
     def batch(self, traces: Sequence[Trace], rng: np.random.Generator) -> BlockBatch:
         """Blocks behind some anchors of each text."""
         return block_batch(traces, self.network.config.block_size, rng, self._context_tokens)
+
+    def disturbed(self, batch: BlockBatch, rng: np.random.Generator) -> BlockBatch:
+        """The batch with noise on the target's states, so that the draft does not learn them by heart."""
+        scale = NOISE_SHARE * batch.tapped.pow(2).mean(-1, keepdim=True).sqrt()
+        noise = torch.from_numpy(rng.standard_normal(batch.tapped.shape, dtype=np.float32))
+        return replace(batch, tapped=batch.tapped + scale * noise)
 
     def score(self, batch: BlockBatch, kind: DraftLoss) -> DraftScore:
         """How well the blocks are guessed."""

@@ -57,6 +57,10 @@ class DraftLearner(Protocol[B]):
         """Texts as tensors."""
         ...
 
+    def disturbed(self, batch: B, rng: np.random.Generator) -> B:
+        """What is trained on in place of a batch; scored is the batch itself."""
+        ...
+
     def score(self, batch: B, kind: DraftLoss) -> DraftScore:
         """How well the draft guesses."""
         ...
@@ -144,4 +148,5 @@ class DraftTrainer(Generic[B]):
         while True:
             rng = np.random.default_rng([self._options.seed, self.optimiser.step_count])
             chosen = rng.choice(len(self._traces), self._options.batch, replace=len(self._traces) < self._options.batch)
-            yield self._learner.batch(self.crew.share([self._traces[i] for i in chosen]), rng)
+            batch = self._learner.batch(self.crew.share([self._traces[i] for i in chosen]), rng)
+            yield self._learner.disturbed(batch, rng)

@@ -59,6 +59,11 @@ class EagleLearner:
             truth=Truth(parts["labels"], parts["likeliest"], parts["log_probability"]),
         )
 
+    def disturbed(self, batch: EagleBatch, rng: np.random.Generator) -> EagleBatch:
+        """The batch as it is."""
+        del rng
+        return batch
+
     def score(self, batch: EagleBatch, kind: DraftLoss) -> DraftScore:
         """How well it writes on."""
         return score_guesses(self.logits(batch), batch.truth, kind)

@@ -39,6 +39,11 @@ class MedusaLearner:
         states, labels, likeliest, log_probability = (torch.cat(part) for part in zip(*rows, strict=True))
         return MedusaBatch(states, Truth(labels, likeliest, log_probability))
 
+    def disturbed(self, batch: MedusaBatch, rng: np.random.Generator) -> MedusaBatch:
+        """The batch as it is."""
+        del rng
+        return batch
+
     def score(self, batch: MedusaBatch, kind: DraftLoss) -> DraftScore:
         """How well the heads guess."""
         return score_guesses(self._parts.logits(self._parts.normed(self.network(batch.states))), batch.truth, kind)
