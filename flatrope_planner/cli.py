@@ -236,7 +236,7 @@ def _bench_decode(arguments: argparse.Namespace) -> Result:
         moments=arguments.moments,
         jobs=arguments.jobs,
         weights=arguments.weights,
-        drafts={name: Path(folder) for name, folder in _pairs(arguments.draft, "=", "NAME=FOLDER").items()},
+        drafts=_drafts(arguments.draft),
     )
     result = run_decode_benchmark(options)
     print(table(result))
@@ -250,7 +250,7 @@ def _bench_text_decode(arguments: argparse.Namespace) -> Result:
     if arguments.prompts is None:
         msg = "bench decode --target: no prompts, expected --prompts FILE"
         raise InputError(msg)
-    drafts = {name: Path(folder) for name, folder in _pairs(arguments.draft, "=", "NAME=FOLDER").items()}
+    drafts = _drafts(arguments.draft)
     options = TextDecodeOptions(arguments.target, arguments.prompts, arguments.tokens, drafts)
     result = run_text_decode_benchmark(options)
     print(headline_table(result["drafters"]))
@@ -260,7 +260,7 @@ def _bench_text_decode(arguments: argparse.Namespace) -> Result:
 def _bench_attention(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.attention_budget import AttentionOptions, run_attention_budget, table
 
-    drafts = {name: Path(folder) for name, folder in _pairs(arguments.draft, "=", "NAME=FOLDER").items()}
+    drafts = _drafts(arguments.draft)
     result = run_attention_budget(AttentionOptions(arguments.moments, arguments.weights, drafts))
     print(table(result))
     return result
@@ -341,6 +341,19 @@ def _shown_arguments(known: Sequence[Any]) -> Result:
 def _chosen(texts: Sequence[str]) -> dict[str, str]:
     """The arguments of a launch, written as name:=value."""
     return _pairs(texts, ":=", "name:=value")
+
+
+def _drafts(texts: Sequence[str]) -> dict[str, Path]:
+    """Folders of drafts by name.
+
+    Raises:
+        InputError: for a text of another form, and a name that stands there twice.
+    """
+    drafts = {name: Path(folder) for name, folder in _pairs(texts, "=", "NAME=FOLDER").items()}
+    if len(drafts) < len(texts):
+        msg = f"--draft {' '.join(texts)}: a name stands there twice, expected one name for each draft"
+        raise InputError(msg)
+    return drafts
 
 
 def _pairs(texts: Sequence[str], sign: str, form: str) -> dict[str, str]:

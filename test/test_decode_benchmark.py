@@ -100,6 +100,13 @@ def test_what_cannot_be_measured_is_refused(weights: Path, tmp_path: Path) -> No
         run_decode_benchmark(replace(options, moments=1, drafts={"mine": tmp_path / "none"}))
 
 
+@pytest.mark.parametrize("name", ["none", "oracle", "flatrope-8", "hybrid", "generate"])
+def test_a_further_draft_hides_no_other(weights: Path, name: str) -> None:
+    options = DecodeOptions(("val",), ("float32",), jobs=1, weights=weights)
+    with pytest.raises(InputError, match=f"--draft {name}=...: the name is taken"):
+        run_decode_benchmark(replace(options, drafts={name: weights / "drafts" / "flatrope-8"}))
+
+
 def test_the_judge_writes_what_the_engine_writes_and_leaves_nothing_behind(weights: Path) -> None:
     target = NanoTarget.load(weights)
     rules = nano_rules(target)

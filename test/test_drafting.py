@@ -123,6 +123,16 @@ def test_with_broken_files_it_plans_and_names_them(weights: Path, alone: Plan) -
     assert "\n" not in problem
 
 
+@pytest.mark.parametrize("kind", [DrafterKind.RETRIEVAL, DrafterKind.HYBRID])
+def test_with_the_corpus_of_another_vocabulary_the_target_writes_alone(
+    weights: Path, kind: DrafterKind, alone: Plan
+) -> None:
+    (weights / CORPUS_FILE).write_text('{"rationales": [[1, 1000000, 2]]}')
+    planner = load_planner(NANO, weights, SpeculationOptions(kind))
+    assert f"{weights / CORPUS_FILE}: token 1000000" in planner.health.problem
+    assert planner.plan(noise_observation(0)).rationale.text == alone.rationale.text
+
+
 def test_without_a_corpus_the_drive_is_drafted_from_until_it_ends(weights: Path) -> None:
     (weights / CORPUS_FILE).unlink()
     planner = load_planner(NANO, weights, speculating(DrafterKind.RETRIEVAL))

@@ -3,8 +3,12 @@
 import pytest
 import torch
 from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
     PreTrainedModel,
     Qwen3Config,
     Qwen3ForCausalLM,
@@ -136,6 +140,11 @@ def test_what_cannot_be_verified_is_refused() -> None:
     sliding = Qwen3Config(**SIZES, use_sliding_window=True, sliding_window=8, max_window_layers=1)
     with pytest.raises(SetupError, match="sliding_attention"):
         CausalLMTarget(Qwen3ForCausalLM(sliding), (2,), BUDGET)
+    mistral = MistralConfig(**SIZES, sliding_window=8)
+    with pytest.raises(SetupError, match="sliding_window is 8"):
+        CausalLMTarget(MistralForCausalLM(mistral), (2,), BUDGET)
+    with pytest.raises(SetupError, match="GPT2Config has no num_key_value_heads"):
+        CausalLMTarget(GPT2LMHeadModel(GPT2Config(vocab_size=64, n_embd=32, n_layer=1, n_head=2)), (2,), BUDGET)
     target = CausalLMTarget(qwen3(), (2,), BUDGET)
     with pytest.raises(InputError, match="no tokens"):
         target.prefill(ModelPrompt(()), Block.of(0, Candidates()))

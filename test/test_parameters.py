@@ -34,6 +34,13 @@ KINDS = {
 }
 
 
+def test_an_audit_that_never_comes_is_refused_at_start() -> None:
+    parameters: dict[str, Any] = {**default_parameters("planner.param.yaml"), "exactness": "audit"}
+    with pytest.raises(InputError, match="parameter audit_every is 0, expected at least 1 where exactness is 'audit'"):
+        PlannerParameters(**parameters)
+    assert PlannerParameters(**{**parameters, "audit_every": 1}).audit_every == 1
+
+
 @pytest.mark.parametrize("file_name", KINDS)
 def test_files_set_every_parameter_to_a_valid_value(file_name: str) -> None:
     with ros():

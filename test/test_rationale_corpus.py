@@ -1,5 +1,6 @@
 """Files of corpora: written and read again; a broken one is one clear line."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def test_repeated_texts_are_counted_as_often() -> None:
         ('{"rationales": [[1, 2], [1]]}', "rationale 1 is"),
         ('{"rationales": [[0, 2]]}', "rationale 0 is"),
         ('{"rationales": [[1, -2]]}', "rationale 0 is"),
+        ('{"rationales": [[1' + "0" * 400 + ", 2]]}", "rationale 0 is"),
         ('{"rationales": [[1, true]]}', "rationale 0 is"),
         ('{"rationales": [[1, 2.5]]}', "rationale 0 is"),
         ('{"rationales": ["Keep going."]}', "rationale 0 is"),
@@ -48,6 +50,20 @@ def test_a_broken_file_is_refused_by_name(tmp_path: Path, content: str, words: s
         RationaleCorpus.load(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("token", [5, 2**70])
+def test_tokens_that_the_target_has_not_are_refused(tmp_path: Path, token: int) -> None:
+    path = tmp_path / "corpus.json"
+    RationaleCorpus.of([(4, 2), (token, 2)]).save(path)
+    with pytest.raises(InputError, match=rf"{path}: token {token}, expected the target's, 0 to 4"):
+        RationaleCorpus.load(path, vocab_size=5)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "corpus.json")
+    with pytest.raises(InputError, match="not a file"):
+        RationaleCorpus.load(tmp_path / "corpus.json")
 
 
 def test_missing_binary_and_oversized_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

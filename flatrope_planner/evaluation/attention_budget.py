@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from flatrope_planner.domain import Floats, Observation, Trajectory
-from flatrope_planner.evaluation.decode_contestants import CHAIN_WIDTH
+from flatrope_planner.evaluation.decode_contestants import CHAIN_WIDTH, refuse_taken_names
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Split
 from flatrope_planner.speculation.block_drafter import Shape
@@ -44,10 +44,13 @@ def run_attention_budget(options: AttentionOptions) -> dict[str, Any]:
     """Let each draft draft at the same moments of the validation split, and see where its attention goes.
 
     Raises:
+        InputError: when a further draft has the name of another.
         SetupError: when weights or drafts are missing or do not fit.
     """
     target = NanoTarget.load(options.weights)
-    known = {**drafts_beside(options.weights), **(options.drafts or {})}
+    beside, extra = drafts_beside(options.weights), options.drafts or {}
+    refuse_taken_names(extra, beside)
+    known = {**beside, **extra}
     drafts = {name: draft_of(path, target) for name, path in known.items()}
     attentive = {name: draft for name, draft in drafts.items() if not isinstance(draft, MedusaHeads)}
     prompts = _prompts(target, options.moments)

@@ -1,9 +1,11 @@
 """Who takes part in `flatrope bench decode`: every way to propose, each with the width of its blocks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from flatrope_planner.errors import InputError
+from flatrope_planner.evaluation.decode_scores import GENERATE, GENERATE_LOOKUP
 from flatrope_planner.speculation.block_draft import BlockDraft
 from flatrope_planner.speculation.block_drafter import Shape
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
@@ -43,18 +45,36 @@ def contestants(target: NanoTarget, weights: Path | None, extra: Mapping[str, Pa
         extra: further trained drafts by name.
 
     Raises:
+        InputError: when a further draft has the name of another.
         SetupError: when a draft is broken or for another target.
     """
-    retrieval = [retrieval_of(weights, shape) for shape in (Shape.CHAIN, Shape.TREE)]
+    retrieval = [retrieval_of(target, weights, shape) for shape in (Shape.CHAIN, Shape.TREE)]
     known: dict[str, Contestant] = {
         "none": _always(NoDrafter(), CHAIN_WIDTH, target, reach=1),
         "prompt-lookup": _always(PromptLookupDrafter(), CHAIN_WIDTH, target),
         "retrieval-chain": _always(retrieval[0], CHAIN_WIDTH, target),
         "retrieval": _always(retrieval[1], TREE_WIDTH, target),
     }
-    for name, path in {**drafts_beside(weights), **extra}.items():
+    for name, path in drafts_beside(weights).items():
         known |= _trained(name, path, target, weights)
-    return {**known, **_rehearsed(target)}
+    rehearsed = _rehearsed(target)
+    refuse_taken_names(extra, (*known, *rehearsed))
+    for name, path in extra.items():
+        known |= _trained(name, path, target, weights)
+    return {**known, **rehearsed}
+
+
+def refuse_taken_names(extra: Iterable[str], known: Iterable[str]) -> None:
+    """See to it that a further draft hides nobody that takes part already.
+
+    Raises:
+        InputError: for a name that is taken.
+    """
+    taken = {*known, GENERATE, GENERATE_LOOKUP}
+    for name in extra:
+        if name in taken:
+            msg = f"--draft {name}=...: the name is taken; give a draft one beside {', '.join(sorted(taken))}"
+            raise InputError(msg)
 
 
 def _trained(name: str, folder: Path, target: NanoTarget, weights: Path | None) -> dict[str, Contestant]:
@@ -66,7 +86,7 @@ def _trained(name: str, folder: Path, target: NanoTarget, weights: Path | None) 
     if name == FLATROPE:
         tree, other = (network_drafter(draft, target.parts, Shape.TREE) for _ in range(2))
         found[f"{name}-tree"] = _always(tree, TREE_WIDTH, tapping, reach=width)
-        found["hybrid"] = _always(HybridDrafter(other, retrieval_of(weights, Shape.TREE)), TREE_WIDTH, tapping)
+        found["hybrid"] = _always(HybridDrafter(other, retrieval_of(target, weights, Shape.TREE)), TREE_WIDTH, tapping)
     return found
 
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from flatrope_planner.errors import InputError, SetupError, reason
-from flatrope_planner.evaluation.decode_contestants import CHAIN_WIDTH, TREE_WIDTH
+from flatrope_planner.evaluation.decode_contestants import CHAIN_WIDTH, TREE_WIDTH, refuse_taken_names
 from flatrope_planner.evaluation.decode_scores import (
     ALONE,
     GENERATE,
@@ -35,6 +36,7 @@ from flatrope_planner.speculation.rationale_corpus import RationaleCorpus
 from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
 from flatrope_planner.speculation.retrieval_drafter import RetrievalDrafter
 
+ORACLE = "oracle"
 # How many tokens transformers' own prompt lookup proposes.
 _LOOKUPS = {GENERATE: None, GENERATE_LOOKUP: CHAIN_WIDTH - 1}
 
@@ -67,7 +69,7 @@ def run_text_decode_benchmark(options: TextDecodeOptions) -> dict[str, Any]:
         SetupError: when the model, its tokenizer or a draft cannot be used.
     """
     model, tokenizer = _load(options.target)
-    prompts = _prompts(options.prompts, tokenizer)
+    prompts = _prompts(options.prompts, tokenizer, model.config.get_text_config().vocab_size)
     stop = tokenizer.eos_token_id
     if stop is None:
         msg = f"{options.target}: the tokenizer has no end token, expected one"
@@ -99,7 +101,7 @@ def _write(
         yield name, line_of_generate(text, judge, plain, reach=1 if name == GENERATE else CHAIN_WIDTH)
     alone = {CHAIN_WIDTH: plain, TREE_WIDTH: Decoder(target, None, TREE_WIDTH).decode(prompt)}
     oracle = RehearsedDrafter(plain.token_ids, len(target.forbidden), Rehearsal(1.0, anticipates=False))
-    for name, each in {**contestants, "oracle": _Contestant(oracle, CHAIN_WIDTH, target)}.items():
+    for name, each in {**contestants, ORACLE: _Contestant(oracle, CHAIN_WIDTH, target)}.items():
         decoded = Decoder(each.target, each.drafter, each.width).decode(prompt)
         yield name, line_of(decoded, alone[each.width], judge, 1 if name == ALONE else each.width)
 
@@ -112,6 +114,7 @@ def _contestants(model: PreTrainedModel, target: CausalLMTarget, options: TextDe
     }
     if not options.drafts:
         return known
+    refuse_taken_names(options.drafts, (*known, ORACLE))
     trunk = model.get_decoder()
     parts = BorrowedParts(model.get_input_embeddings(), trunk.norm, model.get_output_embeddings())
     config = trunk.config
@@ -129,16 +132,22 @@ def _load(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         raise SetupError(msg)
     try:
         # Nothing is fetched, nothing in the folder is run, no pickle is read.
-        model = AutoModelForCausalLM.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
+        model, found = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, output_loading_info=True
         )
-        return model, AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as err:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as err:
         msg = f"{folder}: no causal language model that transformers can load ({reason(err)})"
         raise SetupError(msg) from err
+    # transformers makes up at random what is not there.
+    missing = sorted(found["missing_keys"])
+    if missing:
+        msg = f"{folder}: no weight {missing[0]!r} ({len(missing)} such), expected all of a causal language model"
+        raise SetupError(msg)
+    return model, tokenizer
 
 
-def _prompts(file: Path, tokenizer: PreTrainedTokenizerBase) -> list[ModelPrompt]:
+def _prompts(file: Path, tokenizer: PreTrainedTokenizerBase, vocab_size: int) -> list[ModelPrompt]:
     try:
         texts = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as err:
@@ -147,4 +156,13 @@ def _prompts(file: Path, tokenizer: PreTrainedTokenizerBase) -> list[ModelPrompt
     if not texts:
         msg = f"{file}: no prompts, expected one a line"
         raise InputError(msg)
-    return [ModelPrompt(tuple(tokenizer(text).input_ids)) for text in texts]
+    prompts = [ModelPrompt(tuple(tokenizer(text).input_ids)) for text in texts]
+    for text, prompt in zip(texts, prompts, strict=True):
+        if not prompt.token_ids:
+            msg = f"{file}: the tokenizer makes no tokens of {text[:40]!r}, expected a prompt"
+            raise InputError(msg)
+        highest = max(prompt.token_ids)
+        if highest >= vocab_size:
+            msg = f"{file}: {text[:40]!r} has token {highest}, expected the model's, 0 to {vocab_size - 1}"
+            raise InputError(msg)
+    return prompts

@@ -54,6 +54,12 @@ class PlannerParameters:
     input_timeout_s: Annotated[float, Range(0.1, 60.0)]
     status_period_s: Annotated[float, Range(0.1, 10.0)]
 
+    def __post_init__(self) -> None:
+        # Said at start, as for any other parameter, and not when the model is loaded.
+        if self.exactness == "audit" and not self.audit_every:
+            msg = "parameter audit_every is 0, expected at least 1 where exactness is 'audit'"
+            raise InputError(msg)
+
 
 @dataclass(frozen=True)
 class DiagnosticsParameters:

@@ -183,6 +183,14 @@ def _require_plain_attention(config: object) -> None:
     if kinds != {"full_attention"}:
         msg = f"model: layers of {', '.join(sorted(kinds))}; only full_attention can be verified in blocks"
         raise SetupError(msg)
+    # Mistral and Phi-3 say it of the whole model instead of each layer.
+    window = getattr(config, "sliding_window", None)
+    if not getattr(config, "layer_types", None) and window is not None:
+        msg = f"model: sliding_window is {window}; only full attention, sliding_window null, can be verified in blocks"
+        raise SetupError(msg)
+    if not hasattr(config, "num_key_value_heads"):
+        msg = f"model: {type(config).__name__} has no num_key_value_heads, expected a model like Llama or Qwen3"
+        raise SetupError(msg)
 
 
 def _for_model(positions: Tensor, device: torch.device) -> Tensor:

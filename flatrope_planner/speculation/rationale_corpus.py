@@ -13,6 +13,8 @@ from flatrope_planner.speculation.contexts import Text
 
 # A corpus is counted when it is loaded, and its counts stay in memory.
 MOST_BYTES = 4 * 2**20
+# Counts are added up as floats, which are exact below.
+MOST_TIMES = 2**53
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,19 @@ class RationaleCorpus:
         return cls(tuple(Counter(tuple(text) for text in texts if text).items()))
 
     @classmethod
-    def load(cls, path: Path) -> "RationaleCorpus":
+    def load(cls, path: Path, vocab_size: int | None = None) -> "RationaleCorpus":
         """Read what `save` has written.
 
+        Args:
+            path: of the file.
+            vocab_size: of the target that is drafted for, None to take any token.
+
         Raises:
-            InputError: when the file is missing, too large, or no corpus.
+            InputError: when the file is missing, too large, no corpus, or holds tokens that the target has not.
         """
+        if path.exists() and not path.is_file():
+            msg = f"{path}: not a file, expected a corpus of rationales"
+            raise InputError(msg)
         try:
             size = path.stat().st_size
             if size > MOST_BYTES:
@@ -42,7 +51,10 @@ class RationaleCorpus:
         except (OSError, ValueError, RecursionError) as err:
             msg = f"{path} cannot be read as a corpus of rationales: {err}"
             raise InputError(msg) from err
-        return cls(_checked(content, path))
+        corpus = cls(_checked(content, path))
+        if vocab_size is not None:
+            corpus._check_tokens(path, vocab_size)
+        return corpus
 
     def save(self, path: Path) -> None:
         """Write the corpus as JSON, one text a line.
@@ -64,6 +76,12 @@ class RationaleCorpus:
             counts.add(text, float(count))
         return counts
 
+    def _check_tokens(self, path: Path, vocab_size: int) -> None:
+        highest = max((token for text, _ in self.counts for token in text), default=0)
+        if highest >= vocab_size:
+            msg = f"{path}: token {str(highest)[:40]}, expected the target's, 0 to {vocab_size - 1}"
+            raise InputError(msg)
+
 
 def _checked(content: Any, path: Path) -> tuple[tuple[Text, int], ...]:
     rows = content.get("rationales") if isinstance(content, dict) else None
@@ -73,7 +91,7 @@ def _checked(content: Any, path: Path) -> tuple[tuple[Text, int], ...]:
     for number, row in enumerate(rows):
         # How often, then the token ids.
         fits = isinstance(row, list) and len(row) > 1 and all(type(value) is int and value >= 0 for value in row)
-        if not fits or not row[0]:
+        if not fits or not 1 <= row[0] <= MOST_TIMES:
             msg = f"{path}: rationale {number} is {str(row)[:40]!r}, expected a count and token ids"
             raise InputError(msg)
     return tuple((tuple(row[1:]), row[0]) for row in rows)

@@ -22,15 +22,18 @@ def write_corpus(traces: Path, out: Path) -> Mapping[str, object]:
     """Gather every text, end marks included, and how often it was written.
 
     Raises:
-        InputError: when there are no traces.
+        InputError: when there are no traces, or nothing can be written there.
     """
+    if out.is_dir():
+        msg = f"{out} is a folder, expected a file to write into"
+        raise InputError(msg)
     drives = list_drives(traces)
     if not drives:
         msg = f"{traces}: no traces; make some with `flatrope capture`"
         raise InputError(msg)
     shown = with_progress(drives, len(drives), "drives")
+    out.parent.mkdir(parents=True, exist_ok=True)
     texts = [trace.tokens[trace.prompt :].tolist() for path in shown for trace in read_drive(path)]
     corpus = RationaleCorpus.of(texts)
-    out.parent.mkdir(parents=True, exist_ok=True)
     corpus.save(out)
     return {"texts": len(texts), "different": len(corpus.counts), "out": str(out)}

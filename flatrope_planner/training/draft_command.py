@@ -1,7 +1,7 @@
 """`flatrope train draft`: from traces of nano to a draft that can ship."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,8 @@ import torch
 
 from flatrope_planner.arguments import COUNT, JOBS, SEED, output_folder, whole_number
 from flatrope_planner.errors import InputError
+from flatrope_planner.speculation.checkpoints.block import BLOCKS, LAYERS
+from flatrope_planner.speculation.checkpoints.medusa import HEADS
 from flatrope_planner.speculation.draft_checkpoint import save_draft
 from flatrope_planner.speculation.rotary import RotaryScheme
 from flatrope_planner.training.draft import DraftTrainer, DraftTrainingOptions
@@ -46,9 +48,9 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
         "--scheme", choices=schemes, default=sizes.scheme.value, help="positions (default: %(default)s)"
     )
     parser.add_argument(
-        "--block-size", type=whole_number(2), default=sizes.block_size, help="tokens (default: %(default)s)"
+        "--block-size", type=_range_of(BLOCKS), default=sizes.block_size, help="tokens (default: %(default)s)"
     )
-    parser.add_argument("--layers", type=COUNT, default=sizes.layers, help="default: %(default)s")
+    parser.add_argument("--layers", type=_range_of(LAYERS), default=sizes.layers, help="default: %(default)s")
     parser.add_argument("--loss", choices=[loss.value for loss in DraftLoss], default=plain.loss.value)
     parser.add_argument("--steps", type=COUNT, default=plain.steps, help="default: %(default)s")
     parser.add_argument("--seed", type=SEED, default=plain.seed, help="default: %(default)s")
@@ -59,6 +61,11 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
         help="the draft sees the last N tokens and the ego history; default: all",
     )
     parser.add_argument("--jobs", type=JOBS, default=2, help="processor cores to use (default: %(default)s)")
+
+
+def _range_of(allowed: range) -> Callable[[str], int]:
+    """A type for what can be read again when the draft is stored."""
+    return whole_number(allowed.start, allowed.stop - 1)
 
 
 def command_of(arguments: argparse.Namespace) -> DraftCommand:
@@ -84,8 +91,13 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     """Train, and write the draft when all steps are done.
 
     Raises:
-        InputError: when there are no traces, or they are another target's.
+        InputError: when there are no traces, they are another target's, or the draft could not be read again.
     """
+    if command.sizes.kind is DraftKind.MEDUSA and command.sizes.block_size - 1 not in HEADS:
+        msg = (
+            f"--block-size is {command.sizes.block_size}, expected 2 to {HEADS.stop} for Medusa, a head for each place"
+        )
+        raise InputError(msg)
     torch.set_num_threads(command.jobs)
     header = read_header(command.training.traces)
     target = NanoTarget.load(command.weights)

@@ -82,10 +82,35 @@ def read_header(directory: Path) -> TraceHeader:
         if content.pop("format") != FORMAT:
             raise KeyError(FORMAT)
         fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
-        return TraceHeader(**fields)
-    except (AttributeError, OSError, ValueError, KeyError, TypeError) as err:
+        return _checked(TraceHeader(**fields))
+    except (AttributeError, OSError, ValueError, KeyError, TypeError, RecursionError) as err:
         msg = f"{path}: no traces ({reason(err)}); make some with `flatrope capture`"
         raise InputError(msg) from err
+
+
+def _checked(header: TraceHeader) -> TraceHeader:
+    """The header, if its values are of their types.
+
+    Raises:
+        ValueError: naming the one that is not.
+    """
+    fits = {
+        "fingerprint": isinstance(header.fingerprint, str),
+        "hidden": _are_whole((header.hidden,)),
+        "vocab_size": _are_whole((header.vocab_size,)),
+        "tapped_layers": _are_whole(header.tapped_layers, least=0),
+        "mrope_section": header.mrope_section is None or _are_whole(header.mrope_section),
+        "rope_theta": type(header.rope_theta) in (int, float) and header.rope_theta >= 1.0,
+    }
+    wrong = [name for name, is_right in fits.items() if not is_right]
+    if wrong:
+        msg = f"{wrong[0]} is {str(getattr(header, wrong[0]))[:40]!r}"
+        raise ValueError(msg)
+    return header
+
+
+def _are_whole(values: object, least: int = 1) -> bool:
+    return isinstance(values, tuple) and bool(values) and all(type(value) is int and value >= least for value in values)
 
 
 def list_drives(directory: Path) -> list[Path]:
@@ -120,6 +145,9 @@ def read_drive(path: Path) -> list[Trace]:
     try:
         arrays = load_file(path)
         count = sum(name.endswith(".tokens") for name in arrays)
+        if not count:
+            msg = "no trace in it"
+            raise ValueError(msg)
         return [
             Trace(
                 tokens=arrays[f"{number}.tokens"],

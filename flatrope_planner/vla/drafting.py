@@ -61,13 +61,13 @@ def new_drafter(options: SpeculationOptions, target: NanoTarget, weights: Path |
         case DrafterKind.PROMPT_LOOKUP:
             return target, PromptLookupDrafter()
         case DrafterKind.RETRIEVAL:
-            return target, retrieval_of(weights, Shape.TREE)
+            return target, retrieval_of(target, weights, Shape.TREE)
     draft = draft_of(options.draft or beside(weights) / DRAFTS_FOLDER / FLATROPE, target)
     network = network_drafter(draft, target.parts, Shape.TREE)
     tapping = target.tapping(draft.config.tapped_layers)
     if options.drafter is DrafterKind.NETWORK:
         return tapping, network
-    return tapping, HybridDrafter(network, retrieval_of(weights, Shape.TREE))
+    return tapping, HybridDrafter(network, retrieval_of(target, weights, Shape.TREE))
 
 
 def draft_of(folder: Path, target: NanoTarget) -> Draft:
@@ -82,14 +82,14 @@ def draft_of(folder: Path, target: NanoTarget) -> Draft:
     ).draft
 
 
-def retrieval_of(weights: Path | None, shape: Shape) -> RetrievalDrafter:
+def retrieval_of(target: NanoTarget, weights: Path | None, shape: Shape) -> RetrievalDrafter:
     """Retrieval over the corpus beside the target's weights; over the drive alone where there is none.
 
     Raises:
-        InputError: when the corpus is broken.
+        InputError: when the corpus is broken, or of another target.
     """
     file = beside(weights) / CORPUS_FILE
-    corpus = RationaleCorpus.load(file) if file.exists() else RationaleCorpus()
+    corpus = RationaleCorpus.load(file, target.config.vocab_size) if file.exists() else RationaleCorpus()
     return RetrievalDrafter(corpus.context_counts(), shape)
 
 
