@@ -5,7 +5,7 @@ observation, and every pose is in the odometry's frame.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -30,6 +30,7 @@ from flatrope_planner.errors import InputError
 from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.inputs import InputRecord, InputRecords, PlannerInputs
+from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.parameters import PlannerParameters, read_parameters
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
@@ -67,6 +68,7 @@ class PlannerNode(Node):
         # The first message on /clock is a jump forward; only one back means that a bag or simulator began anew.
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False)
         self._jump_handle = self.get_clock().create_jump_callback(back, post_callback=self._begin_anew)
+        self._logged: set[str] = set()
         self._worker.start()
 
     def close(self) -> None:
@@ -143,8 +145,22 @@ class PlannerNode(Node):
             *self._worker.reports(),
             self._records.report(time.monotonic(), publishers, self._inputs.missing()),
         ]
+        self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
         self._status.publish(diagnostic_array(reports, stamp, node_name=self.get_name(), hardware_id=""))
+
+    def _log_problems(self, reports: Sequence[TaskReport]) -> None:
+        """Say once what is wrong with model or draft: nobody may be listening to the status."""
+        wrong = {"model": Level.ERROR, "draft": Level.WARN}
+        for report in reports:
+            if report.level < wrong.get(report.task, Level.STALE) or report.message in self._logged:
+                continue
+            self._logged.add(report.message)
+            # One place for each severity: rclpy allows a call site no more than one.
+            if report.level is Level.ERROR:
+                self.get_logger().error(f"{report.task}: {report.message}")
+            else:
+                self.get_logger().warning(f"{report.task}: {report.message}")
 
 
 def load_planner(parameters: PlannerParameters) -> PlanningCore:
