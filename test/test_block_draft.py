@@ -219,3 +219,21 @@ def test_a_draft_comes_back_and_only_for_its_target(tmp_path: Path) -> None:
         load_draft(tmp_path, "0123")
     with pytest.raises(SetupError, match="flatrope train draft"):
         load_draft(tmp_path / "nothing", mine)
+
+
+def test_a_window_comes_with_the_draft_and_holds_while_drafting(tmp_path: Path, traces: list[Trace]) -> None:
+    trace, prompt = traces[0], TARGET.prepare(noise_observation(0))
+    windowed = replace(config(), context_tokens=5)
+    torch.manual_seed(0)
+    save_draft(tmp_path, BlockDraft(windowed), TARGET.fingerprint)
+    draft = load_draft(tmp_path, TARGET.fingerprint).draft
+    assert isinstance(draft, BlockDraft)
+    assert draft.config == windowed
+    assert (BlockLearner(draft, PARTS).batch([trace], np.random.default_rng(0)).mask[0, 0, 0] == 0.0).sum() == (
+        len(trace.pinned) + 5 + 4
+    )
+    drafter = BlockDrafter(draft, PARTS)
+    drafter.begin(prompt, trace.tapped[:, : trace.prompt - 1].float())
+    drafter.observe([1], trace.tapped[:, trace.prompt - 1 : trace.prompt].float())
+    # The window of the prompt, and what has been read since.
+    assert drafter._context[0][0].shape[2] == len(trace.pinned) + 5 + 1

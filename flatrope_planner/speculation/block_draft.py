@@ -31,6 +31,8 @@ class BlockDraftConfig(DraftConfig):
     predecessor_rank: int = 32
     # The token of the target whose embedding stands for a place to be guessed; None where the draft has learnt one.
     mask_token: int | None = None
+    # How many of the last prompt tokens the draft sees, besides the prompt's pinned ones; None for all.
+    context_tokens: int | None = None
 
 
 @dataclass(frozen=True)

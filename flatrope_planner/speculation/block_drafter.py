@@ -23,25 +23,11 @@ class Shape(Enum):
 class BlockDrafter:
     """Guesses the next block from the target's hidden states."""
 
-    def __init__(
-        self,
-        draft: BlockDraft,
-        parts: BorrowedParts,
-        shape: Shape = Shape.CHAIN,
-        context_tokens: int | None = None,
-    ) -> None:
-        """Draft for the target that the parts belong to.
-
-        Args:
-            draft: the network.
-            parts: the target's.
-            shape: a chain, or a tree of the likeliest paths.
-            context_tokens: how many of the last prompt tokens the draft sees, besides the prompt's pinned ones; None
-                for all.
-        """
+    def __init__(self, draft: BlockDraft, parts: BorrowedParts, shape: Shape = Shape.CHAIN) -> None:
+        """Draft for the target that the parts belong to, a chain or a tree of the likeliest paths."""
         self.name = f"block-{draft.config.scheme.value}"
         self._draft, self._parts = draft.eval(), parts
-        self._shape, self._context_tokens = shape, context_tokens
+        self._shape = shape
         self._context: list[ContextLayer] = []
         self._anchor = self._index = self._delta = 0
 
@@ -97,9 +83,10 @@ class BlockDrafter:
 
     def _window(self, prompt: Prompt, length: int) -> list[int]:
         """Tokens of the prompt that the draft sees."""
-        if self._context_tokens is None:
+        window = self._draft.config.context_tokens
+        if window is None:
             return list(range(length))
-        return sorted({*prompt.pinned, *range(max(length - self._context_tokens, 0), length)})
+        return sorted({*prompt.pinned, *range(max(length - window, 0), length)})
 
 
 class BlockGuesses:

@@ -20,14 +20,15 @@ NOISE_SHARE = 0.15
 class BlockLearner:
     """A block draft and the parts of the target that it borrows."""
 
-    def __init__(self, draft: BlockDraft, parts: BorrowedParts, context_tokens: int | None = None) -> None:
-        """Teach `draft`; see `block_batches.block_batch` for `context_tokens`."""
+    def __init__(self, draft: BlockDraft, parts: BorrowedParts) -> None:
+        """Teach `draft`."""
         self.network = draft
-        self._parts, self._context_tokens = parts, context_tokens
+        self._parts = parts
 
     def batch(self, traces: Sequence[Trace], rng: np.random.Generator) -> BlockBatch:
         """Blocks behind some anchors of each text."""
-        return block_batch(traces, self.network.config.block_size, rng, self._context_tokens)
+        config = self.network.config
+        return block_batch(traces, config.block_size, rng, config.context_tokens)
 
     def disturbed(self, batch: BlockBatch, rng: np.random.Generator) -> BlockBatch:
         """The batch with noise on the target's states, so that the draft does not learn them by heart."""

@@ -123,6 +123,7 @@ def _facts(stored: StoredDraft) -> dict[str, object]:
         "block_size": config.block_size,
         "mask_token": config.mask_token,
         "predecessor_rank": config.predecessor_rank,
+        "context_tokens": config.context_tokens,
     }
 
 

@@ -43,7 +43,7 @@ def new_learner(sizes: DraftSizes, header: TraceHeader, parts: BorrowedParts) ->
     match sizes.kind:
         case DraftKind.BLOCK:
             draft = BlockDraft(_block_config(sizes, header))
-            return BlockLearner(draft, parts, sizes.context_tokens)
+            return BlockLearner(draft, parts)
         case DraftKind.EAGLE3:
             return EagleLearner(EagleDraft(_eagle_config(sizes, header)), parts)
         case DraftKind.MEDUSA:
@@ -58,6 +58,7 @@ def _block_config(sizes: DraftSizes, header: TraceHeader) -> BlockDraftConfig:
         header.tapped_layers,
         block_size=sizes.block_size,
         layers=sizes.layers,
+        context_tokens=sizes.context_tokens,
         scheme=sizes.scheme,
         # A short rationale behind a few hundred tokens wants the target's own base.
         theta=header.rope_theta,

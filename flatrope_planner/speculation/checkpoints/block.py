@@ -24,7 +24,7 @@ from flatrope_planner.speculation.checkpoints.sizes import (
 
 ARCHITECTURE = "DFlashDraftModel"
 SECTION = "dflash_config"
-BLOCKS, LAYERS, RANKS = range(2, 257), range(1, 65), range(4097)
+BLOCKS, LAYERS, RANKS, CONTEXTS = range(2, 257), range(1, 65), range(4097), range(1_000_001)
 # Our names of a layer's attention and feed-forward parts, and z-lab's.
 _PARTS = {".attention.": ".self_attn.", **{f".{part}_proj.": f".mlp.{part}_proj." for part in ("gate", "up", "down")}}
 # What DFlash2 adds to a layer and to the choice of tokens.
@@ -59,6 +59,8 @@ class BlockLayout:
             feature_norm=own.flag("feature_norm", default=True) if own else False,
             predecessor_rank=own.integer("predecessor_rank", RANKS) if own else 0,
             mask_token=_mask_token(section, sizes["vocab_size"], own),
+            # 0 for all of the prompt.
+            context_tokens=(own.integer("context_tokens", CONTEXTS, 0) or None) if own else None,
         )
 
     def write_config(self, config: BlockDraftConfig, fingerprint: str | None) -> dict[str, Any]:
@@ -79,6 +81,7 @@ class BlockLayout:
             "target": fingerprint,
             "feature_norm": config.feature_norm,
             "predecessor_rank": config.predecessor_rank,
+            "context_tokens": config.context_tokens or 0,
         }
         return {**content, OURS: own}
 
@@ -104,6 +107,7 @@ def refuse_additions(config: BlockDraftConfig, layout: str) -> None:
         "a predecessor term": config.predecessor_rank,
         "a mask embedding of its own": config.mask_token is None,
         "M-RoPE": config.mrope_section,
+        "a window on the prompt": config.context_tokens,
     }
     for addition, there in additions.items():
         if there:
