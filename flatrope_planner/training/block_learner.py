@@ -30,11 +30,12 @@ class BlockLearner:
         config = self.network.config
         return block_batch(traces, config.block_size, rng, config.context_tokens)
 
-    def disturbed(self, batch: BlockBatch, rng: np.random.Generator) -> BlockBatch:
-        """The batch with noise on the target's states, so that the draft does not learn them by heart."""
-        scale = NOISE_SHARE * batch.tapped.pow(2).mean(-1, keepdim=True).sqrt()
-        noise = torch.from_numpy(rng.standard_normal(batch.tapped.shape, dtype=np.float32))
-        return replace(batch, tapped=batch.tapped + scale * noise)
+    def disturbed(self, trace: Trace, rng: np.random.Generator) -> Trace:
+        """The trace with noise on the target's states, so that the draft does not learn them by heart."""
+        tapped = trace.tapped.float()
+        scale = NOISE_SHARE * tapped.pow(2).mean(-1, keepdim=True).sqrt()
+        noise = torch.from_numpy(rng.standard_normal(tapped.shape, dtype=np.float32))
+        return replace(trace, tapped=tapped + scale * noise)
 
     def score(self, batch: BlockBatch, kind: DraftLoss) -> DraftScore:
         """How well the blocks are guessed."""

@@ -1,5 +1,6 @@
 """Several processes at one training, as `accelerate launch` and `torchrun` start them."""
 
+import atexit
 import os
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -19,6 +20,8 @@ class Crew:
         self.rank = int(os.environ.get("RANK", "0"))
         if self.size > 1 and not distributed.is_initialized():
             distributed.init_process_group("gloo")
+            # Its threads must have ended when the interpreter does, or the process is aborted.
+            atexit.register(distributed.destroy_process_group)
 
     @property
     def leads(self) -> bool:

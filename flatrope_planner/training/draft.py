@@ -57,8 +57,8 @@ class DraftLearner(Protocol[B]):
         """Texts as tensors."""
         ...
 
-    def disturbed(self, batch: B, rng: np.random.Generator) -> B:
-        """What is trained on in place of a batch; scored is the batch itself."""
+    def disturbed(self, trace: Trace, rng: np.random.Generator) -> Trace:
+        """What is trained on in place of a text; scored is the text itself."""
         ...
 
     def score(self, batch: B, kind: DraftLoss) -> DraftScore:
@@ -148,5 +148,10 @@ class DraftTrainer(Generic[B]):
         while True:
             rng = np.random.default_rng([self._options.seed, self.optimiser.step_count])
             chosen = rng.choice(len(self._traces), self._options.batch, replace=len(self._traces) < self._options.batch)
-            batch = self._learner.batch(self.crew.share([self._traces[i] for i in chosen]), rng)
-            yield self._learner.disturbed(batch, rng)
+            mine = self.crew.share([*enumerate(chosen)])
+            yield self._learner.batch([self._disturbed(place, i) for place, i in mine], rng)
+
+    def _disturbed(self, place: int, index: int) -> Trace:
+        """A trace at its place in the batch of this step."""
+        rng = np.random.default_rng([self._options.seed, self.optimiser.step_count, place])
+        return self._learner.disturbed(self._traces[index], rng)

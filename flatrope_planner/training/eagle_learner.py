@@ -59,10 +59,10 @@ class EagleLearner:
             truth=Truth(parts["labels"], parts["likeliest"], parts["log_probability"]),
         )
 
-    def disturbed(self, batch: EagleBatch, rng: np.random.Generator) -> EagleBatch:
-        """The batch as it is."""
+    def disturbed(self, trace: Trace, rng: np.random.Generator) -> Trace:
+        """The text as it is."""
         del rng
-        return batch
+        return trace
 
     def score(self, batch: EagleBatch, kind: DraftLoss) -> DraftScore:
         """How well it writes on."""

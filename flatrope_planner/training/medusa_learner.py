@@ -39,10 +39,10 @@ class MedusaLearner:
         states, labels, likeliest, log_probability = (torch.cat(part) for part in zip(*rows, strict=True))
         return MedusaBatch(states, Truth(labels, likeliest, log_probability))
 
-    def disturbed(self, batch: MedusaBatch, rng: np.random.Generator) -> MedusaBatch:
-        """The batch as it is."""
+    def disturbed(self, trace: Trace, rng: np.random.Generator) -> Trace:
+        """The text as it is."""
         del rng
-        return batch
+        return trace
 
     def score(self, batch: MedusaBatch, kind: DraftLoss) -> DraftScore:
         """How well the heads guess."""
