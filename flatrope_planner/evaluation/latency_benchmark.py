@@ -147,6 +147,8 @@ class _Run:
     rounds: int = 0
     accepted: int = 0
     proposed: int = 0
+    # Tokens behind the first one that rounds have brought.
+    committed: int = 0
 
 
 class _MeteredTarget(CausalLMTarget):
@@ -206,6 +208,7 @@ def _decode(target: _MeteredTarget, drafter: RehearsedDrafter | None, prompt: Mo
         stats.rounds,
         stats.accepted,
         stats.proposed,
+        stats.committed,
     )
 
 
@@ -248,7 +251,7 @@ def _summary(runs: Sequence[_Run], plain: Sequence[_Run], baseline: Sequence[_Ru
     passes_s = [pass_s for run in runs for pass_s in run.passes_s]
     proposed = sum(run.proposed for run in runs)
     return {
-        "tau": round(sum(len(run.tokens) - 1 for run in runs) / sum(run.rounds for run in runs), 3),
+        "tau": round(sum(run.committed for run in runs) / sum(run.rounds for run in runs), 3),
         "rounds": _mean([run.rounds for run in runs]),
         "acceptance_rate": round(sum(run.accepted for run in runs) / proposed, 4) if proposed else 0.0,
         "pass_ms": round(float(np.median(passes_s)) * 1e3, 2),

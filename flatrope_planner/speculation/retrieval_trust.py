@@ -1,7 +1,7 @@
 """How far each kind of context is trusted: numbers fitted by maximum likelihood on real rationales.
 
 Fitted on the clips whose name's SHA-256 begins with an even byte (half of them), each read with the clips of nine other
-tenths as its corpus and its own earlier rationales as the drive; docs/results-retrieval.md reports both halves.
+tenths as its corpus and its own earlier rationales as the drive; docs/results.md reports both halves.
 """
 
 import math

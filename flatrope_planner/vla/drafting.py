@@ -18,7 +18,8 @@ from flatrope_planner.vla.nano import SHIPPED_WEIGHTS, NanoTarget
 
 CORPUS_FILE = "rationales.json"
 DRAFTS_FOLDER = "drafts"
-FLATROPE, FLATROPE_LONG, EAGLE3, MEDUSA = "flatrope-8", "flatrope-16", "eagle3", "medusa"
+# The draft that is taken when none is named.
+FLATROPE = "flatrope-8"
 
 
 class DrafterKind(Enum):
