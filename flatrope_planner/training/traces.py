@@ -4,7 +4,7 @@ A folder of traces holds `traces.json` and one safetensors file for each drive. 
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -148,18 +148,39 @@ def read_drive(path: Path) -> list[Trace]:
         if not count:
             msg = "no trace in it"
             raise ValueError(msg)
-        return [
-            Trace(
-                tokens=arrays[f"{number}.tokens"],
-                prompt=int(arrays[f"{number}.prompt"]),
-                positions=arrays[f"{number}.positions"],
-                tapped=arrays[f"{number}.tapped"],
-                pinned=arrays[f"{number}.pinned"],
-                likeliest=arrays[f"{number}.likeliest"],
-                log_probability=arrays[f"{number}.log_probability"],
-            )
-            for number in range(count)
-        ]
+        return [_trace(arrays, number) for number in range(count)]
     except (OSError, SafetensorError, KeyError, RuntimeError, ValueError) as err:
         msg = f"{path}: not a file of traces ({reason(err)})"
         raise InputError(msg) from err
+
+
+def _trace(arrays: Mapping[str, Tensor], number: int) -> Trace:
+    """One text of a file.
+
+    Raises:
+        ValueError: naming an array that does not fit the others.
+    """
+    trace = Trace(
+        tokens=arrays[f"{number}.tokens"],
+        prompt=int(arrays[f"{number}.prompt"]),
+        positions=arrays[f"{number}.positions"],
+        tapped=arrays[f"{number}.tapped"],
+        pinned=arrays[f"{number}.pinned"],
+        likeliest=arrays[f"{number}.likeliest"],
+        log_probability=arrays[f"{number}.log_probability"],
+    )
+    length, text = trace.tokens.numel(), trace.tokens.numel() - trace.prompt
+    fits = {
+        "tokens": trace.tokens.ndim == 1,
+        "prompt": 0 < trace.prompt < length,
+        "positions": trace.positions.shape == (3, length),
+        "tapped": trace.tapped.ndim == len(("taps", "tokens", "hidden")) and trace.tapped.shape[1] == length - 1,
+        "pinned": trace.pinned.ndim == 1 and bool(((trace.pinned >= 0) & (trace.pinned < length)).all()),
+        "likeliest": trace.likeliest.ndim == len(("tokens", "k")) and len(trace.likeliest) == text,
+        "log_probability": trace.log_probability.shape == trace.likeliest.shape,
+    }
+    wrong = [name for name, is_right in fits.items() if not is_right]
+    if wrong:
+        msg = f"{number}.{wrong[0]} does not fit a text of {length} tokens behind a prompt of {trace.prompt}"
+        raise ValueError(msg)
+    return trace
