@@ -53,6 +53,7 @@ class PlannerParameters:
     period_s: Annotated[float, Range(0.05, 10.0)]
     input_timeout_s: Annotated[float, Range(0.1, 60.0)]
     status_period_s: Annotated[float, Range(0.1, 10.0)]
+    autostart: bool
 
     def __post_init__(self) -> None:
         # Said at start, as for any other parameter, and not when the model is loaded.
