@@ -64,6 +64,11 @@ _WORDS = r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*"
 DEMO_ARGUMENTS = (DRIVER, FAMILY, SEED, REAL_TIME_FACTOR, ROLE, PLANNER_FILE)
 
 
+def is_topic_part(text: str) -> bool:
+    """Whether ROS takes it as a part of a topic."""
+    return re.fullmatch(_WORDS, text, re.ASCII) is not None
+
+
 def completed(arguments: tuple[Argument, ...], chosen: Mapping[str, str]) -> dict[str, str]:
     """The value of every argument: the chosen one or else the default.
 
@@ -97,7 +102,7 @@ def demo_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
         InputError: on an argument that does not fit.
     """
     values = completed(DEMO_ARGUMENTS, chosen)
-    if not re.fullmatch(_WORDS, values[ROLE.name], re.ASCII):
+    if not is_topic_part(values[ROLE.name]):
         msg = f"role is {values[ROLE.name]!r}, expected a name such as {ROLE.default}"
         raise InputError(msg)
     sensors = {CAMERA_TOPIC.name: CAMERA_TOPIC.default, ODOMETRY_TOPIC.name: ODOMETRY_TOPIC.default}
@@ -228,7 +233,7 @@ def _cameras(parameter_file: str) -> tuple[str, ...]:
     own = read_parameter_file(Path(parameter_file))
     cameras = own[name] if name in own else default_parameters("planner.param.yaml")[name]
     fits = isinstance(cameras, list) and cameras and all(isinstance(camera, str) for camera in cameras)
-    if not fits or not all(re.fullmatch(_WORDS, camera, re.ASCII) for camera in cameras):
+    if not fits or not all(is_topic_part(camera) for camera in cameras):
         msg = f"{parameter_file}: cameras is {cameras!r}, expected a list of names such as [front_wide, front_tele]"
         raise InputError(msg)
     return tuple(cameras)

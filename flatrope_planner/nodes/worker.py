@@ -80,6 +80,11 @@ class PlanningWorker:
             self._epoch += 1
             self._last_t0_ns = self._refused_t0_ns = None
 
+    def set_period(self, period_s: float) -> None:
+        """Plan at most every `period_s` from now on."""
+        with self._wakes:
+            self._period_ns = seconds_to_ns(period_s)
+
     def poll(self) -> None:
         """Start a tick if one is due and none is in flight; count it as dropped if one is."""
         newest_ns = self._inputs.newest_t0_ns()
