@@ -11,6 +11,7 @@ import gc
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,7 +32,7 @@ from flatrope_planner.conversion.plans import PlacedTrajectory, path_message, ra
 from flatrope_planner.conversion.stamps import to_header, to_time
 from flatrope_planner.conversion.ticks import TickRecord, statistics_message
 from flatrope_planner.domain import ns_to_seconds, seconds_to_ns
-from flatrope_planner.errors import InputError
+from flatrope_planner.errors import InputError, SetupError, import_complaint
 from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.declared import Changes, DeclaredParameters
@@ -47,6 +48,8 @@ ODOMETRY = "odometry"
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
 POLL_PERIOD_S = 0.02
 WARN_EVERY_S = 5.0
+# What loading a model imports beside ROS.
+LIBRARIES = ("torch", "transformers", "safetensors", "tokenizers")
 READ_AT_CONFIGURE = "read at configure: deactivate and clean up, set it, then configure and activate"
 
 LoadCore = Callable[[PlannerParameters], PlanningCore]
@@ -250,6 +253,19 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     return core
 
 
+def planner_node() -> PlannerNode:
+    """The node with a real planner.
+
+    Raises:
+        SetupError: if a library is missing that no configure could load a model without.
+        InputError: on a parameter that is not valid.
+    """
+    for name in LIBRARIES:
+        if find_spec(name) is None:
+            raise SetupError(import_complaint(ModuleNotFoundError(f"No module named {name!r}")))
+    return PlannerNode(load_planner)
+
+
 def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    run_node(lambda: PlannerNode(load_planner))
+    run_node(planner_node)

@@ -13,7 +13,7 @@ from flatrope_planner.planning.core import PlanningCore
 from flatrope_planner.planning.pose import Pose
 
 # Longest wait for a plan in flight when the node ends; a model that is still being loaded is not waited for.
-JOIN_TIMEOUT_S = 1.5
+JOIN_TIMEOUT_S = 1.0
 # Inputs that skip more periods than this have not been late: their time has leapt.
 LEAP_PERIODS = 5
 
