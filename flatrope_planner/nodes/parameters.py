@@ -52,6 +52,16 @@ class PlannerParameters:
     compressed: bool
     period_s: Annotated[float, Range(0.05, 10.0)]
     input_timeout_s: Annotated[float, Range(0.1, 60.0)]
+    max_input_age_s: Annotated[float, Range(0.0, 60.0)]
+    image_reliability: Annotated[str, OneOf(("best_effort", "reliable"))]
+    image_durability: Annotated[str, OneOf(("volatile", "transient_local"))]
+    image_depth: Annotated[int, Range(1, 1000)]
+    odometry_reliability: Annotated[str, OneOf(("best_effort", "reliable"))]
+    odometry_durability: Annotated[str, OneOf(("volatile", "transient_local"))]
+    odometry_depth: Annotated[int, Range(1, 1000)]
+    command_reliability: Annotated[str, OneOf(("best_effort", "reliable"))]
+    command_durability: Annotated[str, OneOf(("volatile", "transient_local"))]
+    command_depth: Annotated[int, Range(1, 1000)]
     status_period_s: Annotated[float, Range(0.1, 10.0)]
 
     def __post_init__(self) -> None:

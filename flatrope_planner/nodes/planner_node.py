@@ -13,9 +13,9 @@ from typing import NoReturn
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from nav_msgs.msg import Path as PathMessage
-from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
-from rclpy.duration import Duration
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import String
 
@@ -25,18 +25,21 @@ from flatrope_planner.conversion.odometry import odometry_sample
 from flatrope_planner.conversion.plans import PlacedTrajectory, path_message, rationale_message, trajectory_message
 from flatrope_planner.conversion.stamps import to_header, to_time
 from flatrope_planner.conversion.ticks import TickRecord, statistics_message
-from flatrope_planner.domain import ns_to_seconds
-from flatrope_planner.errors import InputError
 from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
-from flatrope_planner.nodes.inputs import InputRecord, InputRecords, PlannerInputs
+from flatrope_planner.nodes.clock import ClockWatch
+from flatrope_planner.nodes.input_records import InputRecord, InputRecords
+from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.parameters import PlannerParameters, read_parameters
+from flatrope_planner.nodes.publishers import name_report, publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
 from flatrope_planner.planning.core import PlanningCore, warm_up
+from flatrope_planner.planning.observation import ODOMETRY, camera_input
+from flatrope_planner.planning.plausibility import StampCheck
 
-ODOMETRY = "odometry"
+COMMAND = "command"
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
 POLL_PERIOD_S = 0.02
 WARN_EVERY_S = 5.0
@@ -57,17 +60,18 @@ class PlannerNode(Node):
         """
         super().__init__("planner")
         self._settings = parameters = read_parameters(self, PlannerParameters, "planner.param.yaml")
-        self._inputs = PlannerInputs(parameters.cameras)
+        self._clock_watch = ClockWatch(self, self._begin_anew)
+        self._inputs = PlannerInputs(
+            parameters.cameras, StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s)
+        )
         self._records = InputRecords(parameters.input_timeout_s)
         self._worker = PlanningWorker(self._inputs, partial(load, parameters), self._publish, parameters.period_s)
+        self._inputs.on_restart = self._worker.reset
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._create_publishers()
         self._create_subscriptions()
         self.create_timer(POLL_PERIOD_S, self._worker.poll, clock=self._steady)
         self.create_timer(parameters.status_period_s, self._publish_status, clock=self._steady)
-        # The first message on /clock is a jump forward; only one back means that a bag or simulator began anew.
-        back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False)
-        self._jump_handle = self.get_clock().create_jump_callback(back, post_callback=self._begin_anew)
         self._logged: set[str] = set()
         self._worker.start()
 
@@ -86,43 +90,42 @@ class PlannerNode(Node):
         self._status = create(DiagnosticArray, "~/output/status", qos.REPORT)
 
     def _create_subscriptions(self) -> None:
-        image_type = CompressedImage if self._settings.compressed else Image
-        for camera in self._settings.cameras:
-            name, topic = f"camera {camera}", f"~/input/camera/{camera}"
-            self._add_record(name, topic)
-            self.create_subscription(image_type, topic, partial(self._take_image, camera, name), qos.IMAGE_INPUT)
-        self._add_record(ODOMETRY, "~/input/odometry")
-        self.create_subscription(Odometry, "~/input/odometry", self._take_odometry, qos.ODOMETRY_INPUT)
-        self.create_subscription(String, "~/input/command", self._take_command, qos.REPORT)
+        asked, create = self._settings, self.create_subscription
+        image_qos = qos.input_profile(asked.image_reliability, asked.image_durability, asked.image_depth)
+        odometry_qos = qos.input_profile(asked.odometry_reliability, asked.odometry_durability, asked.odometry_depth)
+        command_qos = qos.input_profile(asked.command_reliability, asked.command_durability, asked.command_depth)
+        image_type = CompressedImage if asked.compressed else Image
+        self._heard: dict[str, Subscription] = {}
+        for camera in asked.cameras:
+            take = partial(self._take_image, camera)
+            self._heard[camera_input(camera)] = create(image_type, f"~/input/camera/{camera}", take, image_qos)
+        self._heard[ODOMETRY] = create(Odometry, "~/input/odometry", self._take_odometry, odometry_qos)
+        self._heard[COMMAND] = create(String, "~/input/command", self._take_command, command_qos)
+        for name, subscription in self._heard.items():
+            self._records.records[name] = InputRecord(subscription.topic_name, optional=name == COMMAND)
 
-    def _add_record(self, name: str, topic: str) -> None:
-        self._records.records[name] = InputRecord(self.resolve_topic_name(topic))
-
-    def _take_image(self, camera: str, name: str, message: Image | CompressedImage) -> None:
-        record = self._records.records[name]
-        record.arrived(time.monotonic())
-        try:
+    def _take_image(self, camera: str, message: Image | CompressedImage) -> None:
+        def use() -> None:
+            if self._records.records[camera_input(camera)].changes_frame(time.monotonic(), message.header.frame_id):
+                self._inputs.forget_camera(camera)
             self._inputs.add_image(camera, camera_frame(message))
-        except InputError as err:
-            self._reject(record, err)
+
+        self._take(camera_input(camera), use)
 
     def _take_odometry(self, message: Odometry) -> None:
-        record = self._records.records[ODOMETRY]
-        record.arrived(time.monotonic())
-        try:
-            self._inputs.add_odometry(odometry_sample(message), message.header.frame_id)
-        except InputError as err:
-            self._reject(record, err)
+        self._take(ODOMETRY, lambda: self._inputs.add_odometry(odometry_sample(message), message.header.frame_id))
 
     def _take_command(self, message: String) -> None:
-        self._inputs.set_command(message.data)
+        self._take(COMMAND, lambda: self._inputs.set_command(message.data))
 
-    def _reject(self, record: InputRecord, err: InputError) -> None:
-        record.reject(str(err))
-        self.get_logger().warning(f"{record.topic}: {err}", throttle_duration_sec=WARN_EVERY_S)
+    def _take(self, name: str, use: Callable[[], None]) -> None:
+        record = self._records.records[name]
+        failure = record.take(time.monotonic(), use)
+        if failure is not None:
+            self.get_logger().warning(f"{record.topic}: {failure}", throttle_duration_sec=WARN_EVERY_S)
 
-    def _begin_anew(self, jump: TimeJump) -> None:
-        self.get_logger().info(f"time went back by {ns_to_seconds(-jump.delta.nanoseconds):.2f} s: starting anew")
+    def _begin_anew(self, words: str) -> None:
+        self.get_logger().info(f"{words}: starting anew")
         self._inputs.clear()
         self._worker.reset()
 
@@ -140,10 +143,13 @@ class PlannerNode(Node):
         self._speculation.publish(statistics_message(plan, record, header))
 
     def _publish_status(self) -> None:
-        publishers = {name: self.count_publishers(record.topic) for name, record in self._records.records.items()}
+        now_s = time.monotonic()
+        publishers = {name: publishers_of(self, subscription) for name, subscription in self._heard.items()}
         reports = [
             *self._worker.reports(),
-            self._records.report(time.monotonic(), publishers, self._inputs.missing()),
+            self._records.report(now_s, publishers, self._inputs.state()),
+            self._clock_watch.report(now_s, self._settings.input_timeout_s),
+            name_report(self),
         ]
         self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
@@ -153,7 +159,7 @@ class PlannerNode(Node):
         """Say once what is wrong with model or draft: nobody may be listening to the status."""
         wrong = {"model": Level.ERROR, "draft": Level.WARN}
         for report in reports:
-            if report.level < wrong.get(report.task, Level.STALE) or report.message in self._logged:
+            if report.task not in wrong or report.level < wrong[report.task] or report.message in self._logged:
                 continue
             self._logged.add(report.message)
             # One place for each severity: rclpy allows a call site no more than one.

@@ -1,0 +1,84 @@
+"""Who publishes on a topic, and who of them cannot be heard, with the reason: types and qualities of service."""
+
+from dataclasses import dataclass
+
+from rclpy.node import Node
+from rclpy.qos import (
+    QoSCompatibility,
+    QoSDurabilityPolicy,
+    QoSProfile,
+    QoSReliabilityPolicy,
+    qos_check_compatible,
+)
+from rclpy.subscription import Subscription
+from rclpy.topic_endpoint_info import TopicEndpointInfo
+
+from flatrope_planner.nodes.monitoring import Level, TaskReport
+
+
+@dataclass(frozen=True)
+class Publishers:
+    """The publishers of one topic as one subscription sees them."""
+
+    # Full names of the nodes whose messages arrive.
+    heard: tuple[str, ...] = ()
+    # Why those of the others do not, each in words that name the node.
+    unheard: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return len(self.heard) + len(self.unheard)
+
+
+def publishers_of(node: Node, subscription: Subscription) -> Publishers:
+    """The publishers that `node`'s subscription has found."""
+    heard, unheard = [], []
+    for info in node.get_publishers_info_by_topic(subscription.topic_name):
+        why = _why_unheard(info, subscription)
+        if why is None:
+            heard.append(_full_name(info))
+        else:
+            unheard.append(f"{_full_name(info)} {why}")
+    return Publishers(tuple(heard), tuple(unheard))
+
+
+def name_report(node: Node) -> TaskReport:
+    """Whether the node is the only one of its name."""
+    name = node.get_fully_qualified_name()
+    full_names = [f"{space.rstrip('/')}/{base}" for base, space in node.get_node_names_and_namespaces()]
+    count = full_names.count(name)
+    values = {"name": name, "count": str(count)}
+    if count > 1:
+        return TaskReport("name", Level.WARN, f"{count} nodes are called {name}: what they publish mixes", values)
+    return TaskReport("name", Level.OK, f"{name} is alone under its name", values)
+
+
+def mismatch(offered: QoSProfile, asked: QoSProfile) -> str | None:
+    """Why a publisher that offers this quality of service is not heard by who asks for that one; None if it is."""
+    compatibility, reason = qos_check_compatible(offered, asked)
+    if compatibility is not QoSCompatibility.ERROR:
+        return None
+    parts = []
+    if asked.reliability is QoSReliabilityPolicy.RELIABLE and offered.reliability is QoSReliabilityPolicy.BEST_EFFORT:
+        parts.append("offers best_effort, the planner asks for reliable")
+    if asked.durability is QoSDurabilityPolicy.TRANSIENT_LOCAL and offered.durability is QoSDurabilityPolicy.VOLATILE:
+        parts.append("offers volatile, the planner asks for transient_local")
+    return f"QoS mismatch: {', '.join(parts) or reason}"
+
+
+def _why_unheard(info: TopicEndpointInfo, subscription: Subscription) -> str | None:
+    wanted = _type_name(subscription.msg_type)
+    if info.topic_type != wanted:
+        return f"(type mismatch: publishes {info.topic_type}, the planner takes {wanted})"
+    why = mismatch(info.qos_profile, subscription.qos_profile)
+    return None if why is None else f"({why})"
+
+
+def _full_name(info: TopicEndpointInfo) -> str:
+    return f"{info.node_namespace.rstrip('/')}/{info.node_name}"
+
+
+def _type_name(kind: type) -> str:
+    """Such as sensor_msgs/msg/Image."""
+    return f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}"
