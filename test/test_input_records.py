@@ -99,10 +99,17 @@ def test_the_report_names_the_silent_and_counts_the_rejected() -> None:
     report = both.report(10.0, {"image": NOBODY, "odometry": DRIVER}, state)
     assert (report.level, report.message) == (Level.ERROR, "no publisher on /image")
     assert report.values == {
-        **{"image.topic": "/image", "image.publishers": "0", "image.rate_hz": "0.0"},
-        **{"image.received": "0", "image.rejected": "0"},
-        **{"odometry.topic": "/odometry", "odometry.publishers": "1", "odometry.rate_hz": "0.0"},
-        **{"odometry.received": "1", "odometry.rejected": "1", "odometry.rejection": "image of 0 bytes"},
+        "image.topic": "/image",
+        "image.publishers": "0",
+        "image.rate_hz": "0.0",
+        "image.received": "0",
+        "image.rejected": "0",
+        "odometry.topic": "/odometry",
+        "odometry.publishers": "1",
+        "odometry.rate_hz": "0.0",
+        "odometry.received": "1",
+        "odometry.rejected": "1",
+        "odometry.rejection": "image of 0 bytes",
         "odometry.age_s": "0.031",
     }
 

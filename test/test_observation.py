@@ -279,7 +279,9 @@ def test_a_camera_that_alone_begins_anew_is_named_and_nothing_is_planned_from_a_
         if step >= 2:
             with pytest.raises(NotReadyError):
                 drives.buffer.observe()
-    with pytest.raises(NotReadyError, match=r"camera tele is 2003\.00 s behind camera wide; at most 1\.0 s are bridged"):
+    with pytest.raises(
+        NotReadyError, match=r"camera tele is 2003\.00 s behind camera wide; at most 1\.0 s are bridged"
+    ):
         drives.buffer.observe()
     assert drives.restarts == 1
 

@@ -44,7 +44,11 @@ def test_without_a_limit_only_the_future_is_refused() -> None:
 
 def test_inputs_too_old_are_named() -> None:
     stamps = StampCheck(lambda: seconds_to_ns(100.0), 1.0)
-    newest_ns = {"camera wide": seconds_to_ns(99.0), "camera tele": seconds_to_ns(98.5), "odometry": seconds_to_ns(100.0)}
+    newest_ns = {
+        "camera wide": seconds_to_ns(99.0),
+        "camera tele": seconds_to_ns(98.5),
+        "odometry": seconds_to_ns(100.0),
+    }
     assert stamps.stale(newest_ns) == "camera tele is 1.50 s old; nothing is planned from more than 1 s"
     assert stamps.stale({"odometry": seconds_to_ns(99.0)}) is None
     assert StampCheck(lambda: seconds_to_ns(1e9), 0.0).stale(newest_ns) is None

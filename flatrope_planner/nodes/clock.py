@@ -42,9 +42,9 @@ class ClockWatch:
         """The present in ROS time, 0 while simulated time has not begun."""
         return int(self._node.get_clock().now().nanoseconds)
 
-    def report(self, now_s: float, timeout_s: float) -> TaskReport:
-        """The state of the clock at a steady time; one that stands still for longer than `timeout_s` is a warning."""
-        now_ns = self.now_ns()
+    def report(self, timeout_s: float) -> TaskReport:
+        """The state of the clock; one that stands still for longer than `timeout_s` of wall time is a warning."""
+        now_ns, now_s = self.now_ns(), time.monotonic()
         if now_ns != self._seen_ns:
             self._seen_ns, self._moved_s = now_ns, now_s
         values = {"leaps_back": str(self._leaps_back), "leaps_ahead": str(self._leaps_ahead)}

@@ -63,6 +63,7 @@ class PlannerParameters:
     command_durability: Annotated[str, OneOf(("volatile", "transient_local"))]
     command_depth: Annotated[int, Range(1, 1000)]
     status_period_s: Annotated[float, Range(0.1, 10.0)]
+    autostart: bool
 
     def __post_init__(self) -> None:
         # Said at start, as for any other parameter, and not when the model is loaded.

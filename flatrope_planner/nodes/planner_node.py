@@ -2,19 +2,23 @@
 
 Callbacks only fill the observation buffer; one thread plans (`worker`). Every header carries t0, the time of the
 observation, and every pose is in the odometry's frame.
+
+Its life is managed (`lifecycle`): configure subscribes and loads the model, activate begins to plan, deactivate stops
+that while the buffer goes on being filled, cleanup gives everything back. The status is published in every state.
 """
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from nav_msgs.msg import Path as PathMessage
 from rclpy.clock import Clock, ClockType
-from rclpy.node import Node
+from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import String
@@ -29,7 +33,9 @@ from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.clock import ClockWatch
 from flatrope_planner.nodes.input_records import InputRecord, InputRecords
+from flatrope_planner.nodes.input_topics import COMMAND, input_topics
 from flatrope_planner.nodes.inputs import PlannerInputs
+from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.parameters import PlannerParameters, read_parameters
 from flatrope_planner.nodes.publishers import name_report, publishers_of
@@ -39,7 +45,6 @@ from flatrope_planner.planning.core import PlanningCore, warm_up
 from flatrope_planner.planning.observation import ODOMETRY, camera_input
 from flatrope_planner.planning.plausibility import StampCheck
 
-COMMAND = "command"
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
 POLL_PERIOD_S = 0.02
 WARN_EVERY_S = 5.0
@@ -47,13 +52,11 @@ WARN_EVERY_S = 5.0
 LoadCore = Callable[[PlannerParameters], PlanningCore]
 
 
-class PlannerNode(Node):
+class PlannerNode(ManagedNode):
     """Subscribes, plans, publishes."""
 
-    finished = False
-
     def __init__(self, load: LoadCore) -> None:
-        """Read the parameters and begin to load the planner with `load`.
+        """Read the parameters and, unless a manager is to do it, begin to load the planner with `load`.
 
         Raises:
             InputError: on a parameter that is not valid.
@@ -61,48 +64,85 @@ class PlannerNode(Node):
         super().__init__("planner")
         self._settings = parameters = read_parameters(self, PlannerParameters, "planner.param.yaml")
         self._clock_watch = ClockWatch(self, self._begin_anew)
-        self._inputs = PlannerInputs(
-            parameters.cameras, StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s)
-        )
-        self._records = InputRecords(parameters.input_timeout_s)
-        self._worker = PlanningWorker(self._inputs, partial(load, parameters), self._publish, parameters.period_s)
-        self._inputs.on_restart = self._worker.reset
-        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._create_publishers()
-        self._create_subscriptions()
-        self.create_timer(POLL_PERIOD_S, self._worker.poll, clock=self._steady)
-        self.create_timer(parameters.status_period_s, self._publish_status, clock=self._steady)
+        self._load = load
+        self._fed_by: list[Subscription] = []
         self._logged: set[str] = set()
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._begin_empty()
+        self._create_publishers()
+        self.create_timer(POLL_PERIOD_S, self._poll, clock=self._steady)
+        self.create_timer(parameters.status_period_s, self._publish_status, clock=self._steady)
+        if parameters.autostart:
+            self.bring_up()
+
+    def configure(self) -> bool:
+        """Subscribe and load the model; False if it cannot be loaded, and the status says why."""
+        self._logged.clear()
+        self._begin_empty()
+        self._create_subscriptions()
         self._worker.start()
+        loaded = self._worker.wait_until_loaded()
+        if not loaded:
+            self._destroy_subscriptions()
+        return loaded
+
+    def rest(self) -> None:
+        """Plan no longer; a plan in flight is not published."""
+        self._worker.reset()
+
+    def release(self) -> None:
+        """Give back subscriptions, buffers and the model's memory, which a plan in flight keeps until it is made."""
+        self._destroy_subscriptions()
+        self._worker.close()
+        self._begin_empty()
+        # Models are full of cycles.
+        gc.collect()
 
     def close(self) -> None:
         """End the planning thread and the node."""
         self._worker.close()
-        self.destroy_node()
+        super().close()
+
+    def _begin_empty(self) -> None:
+        """Have nothing taken in, and nothing loaded."""
+        parameters = self._settings
+        stamps = StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s)
+        self._inputs = PlannerInputs(parameters.cameras, stamps)
+        # Complete before anyone sees it: callbacks run in another thread than transitions.
+        self._records = self._new_records()
+        self._worker = PlanningWorker(self._inputs, partial(self._load, parameters), self._publish, parameters.period_s)
+        self._inputs.on_restart = self._worker.reset
 
     def _create_publishers(self) -> None:
-        create = self.create_publisher
+        create = self.create_lifecycle_publisher
         self._trajectory = create(PlannedTrajectory, "~/output/trajectory", qos.NEWEST)
         self._path = create(PathMessage, "~/output/path", qos.NEWEST)
         self._rationale = create(Rationale, "~/output/rationale", qos.REPORT)
         self._rationale_text = create(String, "~/output/rationale_text", qos.REPORT)
         self._speculation = create(SpeculationStats, "~/output/speculation", qos.REPORT)
-        self._status = create(DiagnosticArray, "~/output/status", qos.REPORT)
+        # Told in every state.
+        self._status = self.create_publisher(DiagnosticArray, "~/output/status", qos.REPORT)
+
+    def _new_records(self) -> InputRecords:
+        topics = input_topics(self._settings)
+        records = {
+            name: InputRecord(self.resolve_topic_name(topic.name), optional=name == COMMAND)
+            for name, topic in topics.items()
+        }
+        return InputRecords(self._settings.input_timeout_s, records)
 
     def _create_subscriptions(self) -> None:
-        asked, create = self._settings, self.create_subscription
-        image_qos = qos.input_profile(asked.image_reliability, asked.image_durability, asked.image_depth)
-        odometry_qos = qos.input_profile(asked.odometry_reliability, asked.odometry_durability, asked.odometry_depth)
-        command_qos = qos.input_profile(asked.command_reliability, asked.command_durability, asked.command_depth)
-        image_type = CompressedImage if asked.compressed else Image
-        self._heard: dict[str, Subscription] = {}
-        for camera in asked.cameras:
-            take = partial(self._take_image, camera)
-            self._heard[camera_input(camera)] = create(image_type, f"~/input/camera/{camera}", take, image_qos)
-        self._heard[ODOMETRY] = create(Odometry, "~/input/odometry", self._take_odometry, odometry_qos)
-        self._heard[COMMAND] = create(String, "~/input/command", self._take_command, command_qos)
-        for name, subscription in self._heard.items():
-            self._records.records[name] = InputRecord(subscription.topic_name, optional=name == COMMAND)
+        takers: dict[str, Callable[[Any], None]] = {ODOMETRY: self._take_odometry, COMMAND: self._take_command}
+        takers |= {camera_input(camera): partial(self._take_image, camera) for camera in self._settings.cameras}
+        for name, topic in input_topics(self._settings).items():
+            self._subscribe(topic.kind, topic.name, takers[name], topic.qos)
+
+    def _subscribe(self, kind: type, topic: str, take: Callable[[Any], None], profile: QoSProfile) -> None:
+        self._fed_by.append(self.create_subscription(kind, topic, take, profile))
+
+    def _destroy_subscriptions(self) -> None:
+        while self._fed_by:
+            self.destroy_subscription(self._fed_by.pop())
 
     def _take_image(self, camera: str, message: Image | CompressedImage) -> None:
         def use() -> None:
@@ -129,6 +169,10 @@ class PlannerNode(Node):
         self._inputs.clear()
         self._worker.reset()
 
+    def _poll(self) -> None:
+        if self._trajectory.is_activated:
+            self._worker.poll()
+
     def _publish(self, tick: FinishedTick) -> None:
         """Publish a plan; runs in the planning thread."""
         plan = tick.plan
@@ -143,14 +187,16 @@ class PlannerNode(Node):
         self._speculation.publish(statistics_message(plan, record, header))
 
     def _publish_status(self) -> None:
-        now_s = time.monotonic()
-        publishers = {name: publishers_of(self, subscription) for name, subscription in self._heard.items()}
         reports = [
+            self.life_report(),
             *self._worker.reports(),
-            self._records.report(now_s, publishers, self._inputs.state()),
-            self._clock_watch.report(now_s, self._settings.input_timeout_s),
-            name_report(self),
+            self._clock_watch.report(self._settings.input_timeout_s),
         ]
+        reports.append(name_report(self))
+        if self._fed_by:
+            topics = input_topics(self._settings)
+            publishers = {name: publishers_of(self, topic) for name, topic in topics.items()}
+            reports.append(self._records.report(time.monotonic(), publishers, self._inputs.state()))
         self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
         self._status.publish(diagnostic_array(reports, stamp, node_name=self.get_name(), hardware_id=""))

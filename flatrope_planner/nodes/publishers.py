@@ -10,9 +10,9 @@ from rclpy.qos import (
     QoSReliabilityPolicy,
     qos_check_compatible,
 )
-from rclpy.subscription import Subscription
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
+from flatrope_planner.nodes.input_topics import InputTopic
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 
 
@@ -31,11 +31,11 @@ class Publishers:
         return len(self.heard) + len(self.unheard)
 
 
-def publishers_of(node: Node, subscription: Subscription) -> Publishers:
-    """The publishers that `node`'s subscription has found."""
+def publishers_of(node: Node, topic: InputTopic) -> Publishers:
+    """The publishers that `node` has found for one of its inputs."""
     heard, unheard = [], []
-    for info in node.get_publishers_info_by_topic(subscription.topic_name):
-        why = _why_unheard(info, subscription)
+    for info in node.get_publishers_info_by_topic(node.resolve_topic_name(topic.name)):
+        why = _why_unheard(info, topic)
         if why is None:
             heard.append(_full_name(info))
         else:
@@ -67,18 +67,12 @@ def mismatch(offered: QoSProfile, asked: QoSProfile) -> str | None:
     return f"QoS mismatch: {', '.join(parts) or reason}"
 
 
-def _why_unheard(info: TopicEndpointInfo, subscription: Subscription) -> str | None:
-    wanted = _type_name(subscription.msg_type)
-    if info.topic_type != wanted:
-        return f"(type mismatch: publishes {info.topic_type}, the planner takes {wanted})"
-    why = mismatch(info.qos_profile, subscription.qos_profile)
+def _why_unheard(info: TopicEndpointInfo, topic: InputTopic) -> str | None:
+    if info.topic_type != topic.type_name:
+        return f"(type mismatch: publishes {info.topic_type}, the planner takes {topic.type_name})"
+    why = mismatch(info.qos_profile, topic.qos)
     return None if why is None else f"({why})"
 
 
 def _full_name(info: TopicEndpointInfo) -> str:
     return f"{info.node_namespace.rstrip('/')}/{info.node_name}"
-
-
-def _type_name(kind: type) -> str:
-    """Such as sensor_msgs/msg/Image."""
-    return f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}"
