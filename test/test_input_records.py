@@ -11,7 +11,7 @@ from flatrope_planner.planning.observation import CameraLag
 
 DRIVER = Publishers(heard=("/driver",))
 NOBODY = Publishers()
-DEAF = Publishers(unheard=("/driver (QoS mismatch: offers best_effort, the planner asks for reliable)",))
+DEAF = Publishers(unheard=("/driver (QoS mismatch: offers best_effort, asked for is reliable)",))
 LAG = CameraLag("tele", "wide", 0.6)
 
 

@@ -66,7 +66,7 @@ class ClockWatch:
 
     def _jumped(self, jump: TimeJump) -> None:
         delta_s = ns_to_seconds(jump.delta.nanoseconds)
-        if jump.clock_change is not ClockChange.ROS_TIME_NO_CHANGE:
+        if jump.clock_change != ClockChange.ROS_TIME_NO_CHANGE:
             self._on_leap("time is taken from another clock")
         elif delta_s < 0.0:
             self._leaps_back += 1

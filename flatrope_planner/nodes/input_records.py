@@ -77,10 +77,8 @@ class InputRecord:
             return None
         if self.last_s is not None and now_s - self.last_s <= timeout_s:
             return f"nothing on {self.topic} can be used: {self.rejection}"
-        if publishers.count == 0:
-            return f"no publisher on {self.topic}"
-        if not publishers.heard:
-            return f"{self.topic} cannot be heard: {'; '.join(publishers.unheard)}"
+        if (nobody := publishers.none_heard(self.topic)) is not None:
+            return nobody
         silent = f"though {', '.join(publishers.heard)} publishes there"
         if self.last_s is None:
             return f"nothing has come on {self.topic}, {silent}"

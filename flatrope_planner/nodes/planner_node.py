@@ -165,7 +165,7 @@ class PlannerNode(ManagedNode):
             self.get_logger().warning(f"{record.topic}: {failure}", throttle_duration_sec=WARN_EVERY_S)
 
     def _begin_anew(self, words: str) -> None:
-        self.get_logger().info(f"{words}: starting anew")
+        self.get_logger().info(f"{words}: starting anew", throttle_duration_sec=WARN_EVERY_S)
         self._inputs.clear()
         self._worker.reset()
 

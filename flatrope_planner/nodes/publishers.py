@@ -30,6 +30,12 @@ class Publishers:
         """All of them."""
         return len(self.heard) + len(self.unheard)
 
+    def none_heard(self, topic: str) -> str | None:
+        """Why nothing can come on `topic`, in words; None if something could."""
+        if self.count == 0:
+            return f"no publisher on {topic}"
+        return None if self.heard else f"{topic} cannot be heard: {'; '.join(self.unheard)}"
+
 
 def publishers_of(node: Node, topic: InputTopic) -> Publishers:
     """The publishers that `node` has found for one of its inputs."""
@@ -57,19 +63,19 @@ def name_report(node: Node) -> TaskReport:
 def mismatch(offered: QoSProfile, asked: QoSProfile) -> str | None:
     """Why a publisher that offers this quality of service is not heard by who asks for that one; None if it is."""
     compatibility, reason = qos_check_compatible(offered, asked)
-    if compatibility is not QoSCompatibility.ERROR:
+    if compatibility != QoSCompatibility.ERROR:
         return None
     parts = []
-    if asked.reliability is QoSReliabilityPolicy.RELIABLE and offered.reliability is QoSReliabilityPolicy.BEST_EFFORT:
-        parts.append("offers best_effort, the planner asks for reliable")
-    if asked.durability is QoSDurabilityPolicy.TRANSIENT_LOCAL and offered.durability is QoSDurabilityPolicy.VOLATILE:
-        parts.append("offers volatile, the planner asks for transient_local")
+    if asked.reliability == QoSReliabilityPolicy.RELIABLE and offered.reliability == QoSReliabilityPolicy.BEST_EFFORT:
+        parts.append("offers best_effort, asked for is reliable")
+    if asked.durability == QoSDurabilityPolicy.TRANSIENT_LOCAL and offered.durability == QoSDurabilityPolicy.VOLATILE:
+        parts.append("offers volatile, asked for is transient_local")
     return f"QoS mismatch: {', '.join(parts) or reason}"
 
 
 def _why_unheard(info: TopicEndpointInfo, topic: InputTopic) -> str | None:
     if info.topic_type != topic.type_name:
-        return f"(type mismatch: publishes {info.topic_type}, the planner takes {topic.type_name})"
+        return f"(type mismatch: publishes {info.topic_type}, asked for is {topic.type_name})"
     why = mismatch(info.qos_profile, topic.qos)
     return None if why is None else f"({why})"
 
