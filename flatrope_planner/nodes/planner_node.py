@@ -11,6 +11,7 @@ import gc
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,16 +30,19 @@ from flatrope_planner.conversion.odometry import odometry_sample
 from flatrope_planner.conversion.plans import PlacedTrajectory, path_message, rationale_message, trajectory_message
 from flatrope_planner.conversion.stamps import to_header, to_time
 from flatrope_planner.conversion.ticks import TickRecord, statistics_message
+from flatrope_planner.domain import seconds_to_ns
+from flatrope_planner.errors import SetupError, import_complaint
 from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.clock import ClockWatch
+from flatrope_planner.nodes.declared import Changes, DeclaredParameters
 from flatrope_planner.nodes.input_records import InputRecord, InputRecords
 from flatrope_planner.nodes.input_topics import COMMAND, input_topics
 from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
-from flatrope_planner.nodes.parameters import PlannerParameters, read_parameters
-from flatrope_planner.nodes.publishers import name_report, publishers_of
+from flatrope_planner.nodes.parameters import PlannerParameters
+from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
 from flatrope_planner.planning.core import PlanningCore, warm_up
@@ -48,6 +52,9 @@ from flatrope_planner.planning.plausibility import StampCheck
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
 POLL_PERIOD_S = 0.02
 WARN_EVERY_S = 5.0
+# What loading a model imports beside ROS.
+LIBRARIES = ("torch", "transformers", "safetensors", "tokenizers")
+READ_AT_CONFIGURE = "read at configure: deactivate and clean up, set it, then configure and activate"
 
 LoadCore = Callable[[PlannerParameters], PlanningCore]
 
@@ -62,7 +69,8 @@ class PlannerNode(ManagedNode):
             InputError: on a parameter that is not valid.
         """
         super().__init__("planner")
-        self._settings = parameters = read_parameters(self, PlannerParameters, "planner.param.yaml")
+        changes = Changes(self._adopt, lambda: self.state == "unconfigured", READ_AT_CONFIGURE)
+        self._settings = parameters = DeclaredParameters(self, PlannerParameters, "planner.param.yaml", changes).values
         self._clock_watch = ClockWatch(self, self._begin_anew)
         self._load = load
         self._fed_by: list[Subscription] = []
@@ -71,7 +79,8 @@ class PlannerNode(ManagedNode):
         self._begin_empty()
         self._create_publishers()
         self.create_timer(POLL_PERIOD_S, self._poll, clock=self._steady)
-        self.create_timer(parameters.status_period_s, self._publish_status, clock=self._steady)
+        period_s = parameters.status_period_s
+        self._status_timer = self.create_timer(period_s, self._publish_status, clock=self._steady)
         if parameters.autostart:
             self.bring_up()
 
@@ -102,6 +111,15 @@ class PlannerNode(ManagedNode):
         """End the planning thread and the node."""
         self._worker.close()
         super().close()
+
+    def _adopt(self, parameters: PlannerParameters) -> None:
+        """Let parameters that were set take effect."""
+        self._settings = parameters
+        self._worker.set_period(parameters.period_s)
+        self._records.timeout_s = parameters.input_timeout_s
+        self._status_timer.timer_period_ns = seconds_to_ns(parameters.status_period_s)
+        # Otherwise the old period would have to end first.
+        self._status_timer.reset()
 
     def _begin_empty(self) -> None:
         """Have nothing taken in, and nothing loaded."""
@@ -192,7 +210,6 @@ class PlannerNode(ManagedNode):
             *self._worker.reports(),
             self._clock_watch.report(self._settings.input_timeout_s),
         ]
-        reports.append(name_report(self))
         if self._fed_by:
             topics = input_topics(self._settings)
             publishers = {name: publishers_of(self, topic) for name, topic in topics.items()}
@@ -236,6 +253,19 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     return core
 
 
+def planner_node() -> PlannerNode:
+    """The node with a real planner.
+
+    Raises:
+        SetupError: if a library is missing that no configure could load a model without.
+        InputError: on a parameter that is not valid.
+    """
+    for name in LIBRARIES:
+        if find_spec(name) is None:
+            raise SetupError(import_complaint(ModuleNotFoundError(f"No module named {name!r}")))
+    return PlannerNode(load_planner)
+
+
 def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    run_node(lambda: PlannerNode(load_planner))
+    run_node(planner_node)

@@ -13,7 +13,6 @@ from rclpy.qos import (
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from flatrope_planner.nodes.input_topics import InputTopic
-from flatrope_planner.nodes.monitoring import Level, TaskReport
 
 
 @dataclass(frozen=True)
@@ -47,17 +46,6 @@ def publishers_of(node: Node, topic: InputTopic) -> Publishers:
         else:
             unheard.append(f"{_full_name(info)} {why}")
     return Publishers(tuple(heard), tuple(unheard))
-
-
-def name_report(node: Node) -> TaskReport:
-    """Whether the node is the only one of its name."""
-    name = node.get_fully_qualified_name()
-    full_names = [f"{space.rstrip('/')}/{base}" for base, space in node.get_node_names_and_namespaces()]
-    count = full_names.count(name)
-    values = {"name": name, "count": str(count)}
-    if count > 1:
-        return TaskReport("name", Level.WARN, f"{count} nodes are called {name}: what they publish mixes", values)
-    return TaskReport("name", Level.OK, f"{name} is alone under its name", values)
 
 
 def mismatch(offered: QoSProfile, asked: QoSProfile) -> str | None:
