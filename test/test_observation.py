@@ -253,6 +253,17 @@ def test_sources_that_begin_anew_are_planned_from_as_soon_as_a_fresh_start_is(ba
     assert 1 <= drives.restarts <= len(SPEC.cameras) + 1
 
 
+def test_pictures_of_the_new_drive_are_not_put_together_with_poses_of_the_old_one() -> None:
+    drives = Drives()
+    drives.drive(2000.0, 2004.0)
+    for step in range(9):
+        for camera in SPEC.cameras:
+            drives.send(camera, 2003.0 + 0.1 * step)
+    # Old poses would cover all that the new pictures need.
+    with pytest.raises(NotReadyError, match="waiting for odometry"):
+        drives.buffer.observe()
+
+
 def test_a_fresh_start_is_planned_from_after_one_and_a_half_seconds() -> None:
     assert Drives().first_t0_s(5.0) == pytest.approx(5.0 + SOONEST_S)
 

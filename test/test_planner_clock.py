@@ -260,10 +260,14 @@ def test_a_camera_that_comes_under_another_frame_is_told_and_not_mixed() -> None
     with scene() as run:
         run.go_until(lambda: bool(run.t0_s))
         run.drive.frame_ids = {WIDE: "rear"}
+        swapped_ns, seen = seconds_to_ns(run.drive.time_s), len(run.core.seen)
         run.go_until(lambda: run.told("inputs", DiagnosticStatus.WARN, f"frame_id of /planner/input/camera/{WIDE}"))
         assert f"was '{WIDE}' and is 'rear'" in run.status("inputs")[1]
         run.goes_on_within(RECOVERY_S)
         assert run.values()[f"camera {WIDE}.frame_changes"] == "1"
+    since = [[frame.stamp_ns > swapped_ns for frame in each.frames[WIDE]] for each in run.core.seen[seen:]]
+    assert all(all(frames) or not any(frames) for frames in since)
+    assert all(since[-1])
 
 
 def test_rates_and_ages_are_told() -> None:
