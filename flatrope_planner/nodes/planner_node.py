@@ -19,6 +19,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import String
 
+from flatrope_planner.conversion.bridge import find_bridge
 from flatrope_planner.conversion.diagnostics import diagnostic_array
 from flatrope_planner.conversion.images import camera_frame
 from flatrope_planner.conversion.odometry import odometry_sample
@@ -61,6 +62,7 @@ class PlannerNode(Node):
         self._records = InputRecords(parameters.input_timeout_s)
         self._worker = PlanningWorker(self._inputs, partial(load, parameters), self._publish, parameters.period_s)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._bridge = find_bridge()
         self._create_publishers()
         self._create_subscriptions()
         self.create_timer(POLL_PERIOD_S, self._worker.poll, clock=self._steady)
@@ -102,7 +104,7 @@ class PlannerNode(Node):
         record = self._records.records[name]
         record.arrived(time.monotonic())
         try:
-            self._inputs.add_image(camera, camera_frame(message))
+            self._inputs.add_image(camera, camera_frame(message, self._bridge))
         except InputError as err:
             self._reject(record, err)
 
