@@ -45,7 +45,8 @@ class PlannerInputs:
         """Take in a pose in the frame of that name."""
         with self._lock:
             self._buffer.add_odometry(sample)
-            self.odometry_frame = frame_id
+            if self._buffer.latest_odometry() is sample:
+                self.odometry_frame = frame_id
 
     def set_command(self, command: str) -> None:
         """Set the route hint; an empty one ends it."""

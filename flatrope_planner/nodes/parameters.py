@@ -50,9 +50,12 @@ class PlannerParameters:
     audit_every: Annotated[int, Range(0, 100_000)]
     cameras: tuple[str, ...]
     compressed: bool
+    rear_axle_offset_m: Annotated[float, Range(-10.0, 10.0)]
+    twist_frame: Annotated[str, OneOf(("auto", "child", "parent"))]
     period_s: Annotated[float, Range(0.05, 10.0)]
     input_timeout_s: Annotated[float, Range(0.1, 60.0)]
     status_period_s: Annotated[float, Range(0.1, 10.0)]
+    autostart: bool
 
     def __post_init__(self) -> None:
         # Said at start, as for any other parameter, and not when the model is loaded.
@@ -88,6 +91,8 @@ class ControllerParameters:
     rate_hz: Annotated[float, Range(1.0, 200.0)]
     max_plan_age_s: Annotated[float, Range(0.1, 6.4)]
     odometry_timeout_s: Annotated[float, Range(0.05, 10.0)]
+    rear_axle_offset_m: Annotated[float, Range(-10.0, 10.0)]
+    twist_frame: Annotated[str, OneOf(("auto", "child", "parent"))]
     simulator_waits: bool
     braking_mps2: Annotated[float, Range(0.5, 8.0)]
 

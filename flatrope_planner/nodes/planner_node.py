@@ -2,20 +2,25 @@
 
 Callbacks only fill the observation buffer; one thread plans (`worker`). Every header carries t0, the time of the
 observation, and every pose is in the odometry's frame.
+
+Its life is managed (`lifecycle`): configure subscribes and loads the model, activate begins to plan, deactivate stops
+that while the buffer goes on being filled, cleanup gives everything back. The status is published in every state.
 """
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from nav_msgs.msg import Path as PathMessage
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
-from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import String
 
@@ -30,12 +35,15 @@ from flatrope_planner.domain import ns_to_seconds
 from flatrope_planner.errors import InputError
 from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.ego_status import with_odometry
 from flatrope_planner.nodes.inputs import InputRecord, InputRecords, PlannerInputs
+from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.parameters import PlannerParameters, read_parameters
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
 from flatrope_planner.planning.core import PlanningCore, warm_up
+from flatrope_planner.planning.ego_motion import EgoMotion
 
 ODOMETRY = "odometry"
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
@@ -45,60 +53,99 @@ WARN_EVERY_S = 5.0
 LoadCore = Callable[[PlannerParameters], PlanningCore]
 
 
-class PlannerNode(Node):
+class PlannerNode(ManagedNode):
     """Subscribes, plans, publishes."""
 
-    finished = False
-
     def __init__(self, load: LoadCore) -> None:
-        """Read the parameters and begin to load the planner with `load`.
+        """Read the parameters and, unless a manager is to do it, begin to load the planner with `load`.
 
         Raises:
             InputError: on a parameter that is not valid.
         """
         super().__init__("planner")
         self._settings = parameters = read_parameters(self, PlannerParameters, "planner.param.yaml")
-        self._inputs = PlannerInputs(parameters.cameras)
-        self._records = InputRecords(parameters.input_timeout_s)
-        self._worker = PlanningWorker(self._inputs, partial(load, parameters), self._publish, parameters.period_s)
+        self._load = load
+        self._fed_by: list[Subscription] = []
+        self._logged: set[str] = set()
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._bridge = find_bridge()
+        self._begin_empty()
         self._create_publishers()
-        self._create_subscriptions()
-        self.create_timer(POLL_PERIOD_S, self._worker.poll, clock=self._steady)
+        self.create_timer(POLL_PERIOD_S, self._poll, clock=self._steady)
         self.create_timer(parameters.status_period_s, self._publish_status, clock=self._steady)
         # The first message on /clock is a jump forward; only one back means that a bag or simulator began anew.
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False)
         self._jump_handle = self.get_clock().create_jump_callback(back, post_callback=self._begin_anew)
-        self._logged: set[str] = set()
+        if parameters.autostart:
+            self.bring_up()
+
+    def configure(self) -> bool:
+        """Subscribe and load the model; False if it cannot be loaded, and the status says why."""
+        self._logged.clear()
+        self._begin_empty()
+        self._bridge = find_bridge()
+        self._create_subscriptions()
         self._worker.start()
+        loaded = self._worker.wait_until_loaded()
+        if not loaded:
+            self._destroy_subscriptions()
+        return loaded
+
+    def rest(self) -> None:
+        """Plan no longer; a plan in flight is not published."""
+        self._worker.reset()
+
+    def release(self) -> None:
+        """Give back subscriptions, buffers and the model's memory, which a plan in flight keeps until it is made."""
+        self._destroy_subscriptions()
+        self._worker.close()
+        self._begin_empty()
+        # Models are full of cycles.
+        gc.collect()
 
     def close(self) -> None:
         """End the planning thread and the node."""
         self._worker.close()
-        self.destroy_node()
+        super().close()
+
+    def _begin_empty(self) -> None:
+        """Have nothing taken in, and nothing loaded."""
+        parameters = self._settings
+        self._inputs = PlannerInputs(parameters.cameras)
+        self._motion = EgoMotion(parameters.rear_axle_offset_m, parameters.twist_frame)
+        # Complete before anyone sees it: callbacks run in another thread than transitions.
+        self._records = self._new_records()
+        self._worker = PlanningWorker(self._inputs, partial(self._load, parameters), self._publish, parameters.period_s)
 
     def _create_publishers(self) -> None:
-        create = self.create_publisher
+        create = self.create_lifecycle_publisher
         self._trajectory = create(PlannedTrajectory, "~/output/trajectory", qos.NEWEST)
         self._path = create(PathMessage, "~/output/path", qos.NEWEST)
         self._rationale = create(Rationale, "~/output/rationale", qos.REPORT)
         self._rationale_text = create(String, "~/output/rationale_text", qos.REPORT)
         self._speculation = create(SpeculationStats, "~/output/speculation", qos.REPORT)
-        self._status = create(DiagnosticArray, "~/output/status", qos.REPORT)
+        # Told in every state.
+        self._status = self.create_publisher(DiagnosticArray, "~/output/status", qos.REPORT)
+
+    def _new_records(self) -> InputRecords:
+        topics = {_camera_input(camera): f"~/input/camera/{camera}" for camera in self._settings.cameras}
+        topics[ODOMETRY] = "~/input/odometry"
+        records = {name: InputRecord(self.resolve_topic_name(topic)) for name, topic in topics.items()}
+        return InputRecords(self._settings.input_timeout_s, records)
 
     def _create_subscriptions(self) -> None:
         image_type = CompressedImage if self._settings.compressed else Image
         for camera in self._settings.cameras:
-            name, topic = f"camera {camera}", f"~/input/camera/{camera}"
-            self._add_record(name, topic)
-            self.create_subscription(image_type, topic, partial(self._take_image, camera, name), qos.IMAGE_INPUT)
-        self._add_record(ODOMETRY, "~/input/odometry")
-        self.create_subscription(Odometry, "~/input/odometry", self._take_odometry, qos.ODOMETRY_INPUT)
-        self.create_subscription(String, "~/input/command", self._take_command, qos.REPORT)
+            take = partial(self._take_image, camera, _camera_input(camera))
+            self._subscribe(image_type, f"~/input/camera/{camera}", take, qos.IMAGE_INPUT)
+        self._subscribe(Odometry, "~/input/odometry", self._take_odometry, qos.ODOMETRY_INPUT)
+        self._subscribe(String, "~/input/command", self._take_command, qos.REPORT)
 
-    def _add_record(self, name: str, topic: str) -> None:
-        self._records.records[name] = InputRecord(self.resolve_topic_name(topic))
+    def _subscribe(self, kind: type, topic: str, take: Callable[[Any], None], profile: QoSProfile) -> None:
+        self._fed_by.append(self.create_subscription(kind, topic, take, profile))
+
+    def _destroy_subscriptions(self) -> None:
+        while self._fed_by:
+            self.destroy_subscription(self._fed_by.pop())
 
     def _take_image(self, camera: str, name: str, message: Image | CompressedImage) -> None:
         record = self._records.records[name]
@@ -112,7 +159,7 @@ class PlannerNode(Node):
         record = self._records.records[ODOMETRY]
         record.arrived(time.monotonic())
         try:
-            self._inputs.add_odometry(odometry_sample(message), message.header.frame_id)
+            self._inputs.add_odometry(self._motion.take(odometry_sample(message)), message.header.frame_id)
         except InputError as err:
             self._reject(record, err)
 
@@ -128,6 +175,10 @@ class PlannerNode(Node):
         self._inputs.clear()
         self._worker.reset()
 
+    def _poll(self) -> None:
+        if self._trajectory.is_activated:
+            self._worker.poll()
+
     def _publish(self, tick: FinishedTick) -> None:
         """Publish a plan; runs in the planning thread."""
         plan = tick.plan
@@ -142,11 +193,12 @@ class PlannerNode(Node):
         self._speculation.publish(statistics_message(plan, record, header))
 
     def _publish_status(self) -> None:
-        publishers = {name: self.count_publishers(record.topic) for name, record in self._records.records.items()}
-        reports = [
-            *self._worker.reports(),
-            self._records.report(time.monotonic(), publishers, self._inputs.missing()),
-        ]
+        reports = [self.life_report(), *self._worker.reports()]
+        if self._fed_by:
+            records = self._records
+            publishers = {name: self.count_publishers(record.topic) for name, record in records.records.items()}
+            inputs = records.report(time.monotonic(), publishers, self._inputs.missing())
+            reports.append(with_odometry(inputs, self._motion))
         self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
         self._status.publish(diagnostic_array(reports, stamp, node_name=self.get_name(), hardware_id=""))
@@ -163,6 +215,11 @@ class PlannerNode(Node):
                 self.get_logger().error(f"{report.task}: {report.message}")
             else:
                 self.get_logger().warning(f"{report.task}: {report.message}")
+
+
+def _camera_input(camera: str) -> str:
+    """The name of a camera in the records."""
+    return f"camera {camera}"
 
 
 def load_planner(parameters: PlannerParameters) -> PlanningCore:

@@ -11,11 +11,11 @@ from typing import NoReturn, Protocol
 
 import rclpy
 from rclpy.exceptions import NameValidationException
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.signals import SignalHandlerOptions
 
 from flatrope_planner.errors import FlatropeError, reason
+from flatrope_planner.nodes.executor import NodeExecutor
 
 # Longest time until a request to end is noticed.
 POLL_S = 0.05
@@ -76,12 +76,13 @@ def _spin(make_node: Callable[[], RunningNode], stop: Event) -> int:
     except FlatropeError as err:
         print(err, file=sys.stderr)
         return 1
-    executor = SingleThreadedExecutor()
+    executor = NodeExecutor()
     executor.add_node(node)
     try:
         while not stop.is_set() and not node.finished:
             executor.spin_once(timeout_sec=POLL_S)
     finally:
-        executor.shutdown()
+        # In this order: a transition that is under way uses the executor until it has ended.
         node.close()
+        executor.shutdown()
     return 0

@@ -126,6 +126,9 @@ class OdometryTrack(Stream[OdometrySample]):
     def add(self, sample: OdometrySample) -> None:
         """Take in a sample; what came before a jump that no vehicle can make, or in other frames, is forgotten."""
         if self.samples and sample.frames != self.samples[-1].frames:
+            if sample.stamp_ns <= self.stamps_ns[-1]:
+                # A late one of the localisation that was left.
+                return
             self.drop_first(len(self.samples))
         super().add(sample)
         index = bisect_left(self.stamps_ns, sample.stamp_ns)

@@ -71,7 +71,11 @@ class TwistJudge:
         if self._recent and sample.frames != self._recent[-1].frames:
             self._fit, self._yaw_rate = _Votes(), _Votes()
             self._begin()
-        if self._recent and not 0 <= sample.stamp_ns - self._recent[-1].stamp_ns <= seconds_to_ns(MAX_STRETCH_S):
+        ahead_s = _apart_s(self._recent[-1], sample) if self._recent else MAX_STRETCH_S
+        if -MAX_STRETCH_S <= ahead_s <= 0.0:
+            # A late or doubled one tells nothing new.
+            return
+        if abs(ahead_s) > MAX_STRETCH_S:
             self._begin()
         self._recent.append(sample)
         while len(self._recent) > 2 and _apart_s(self._recent[1], sample) >= STRETCH_S:
