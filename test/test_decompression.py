@@ -173,7 +173,14 @@ def test_pictures_that_claim_to_be_huge_are_refused_undecoded(data: bytes, monke
         (b"\xff\xd8\xff\xc0\x00\x02\xff\xd9", "no colours"),
         (claiming(48, 32)[:-2] + b"\xff\xc0\x00\x0b\x08\x00\x10\x00\x10\x01\x00\x11\x00\xff\xd9", "two frames"),
         (png(3, 1, 8, 2, chunk(b"IDAT", b"no zlib")), "cannot be decoded"),
+        # A decoder would reserve 4 GB for this.
+        (png(3, 1, 8, 2, b"\xff\x00\x00\x00IDAT"), r"PNG is cut short: \d+ bytes, expected at least 4278190"),
+        (png(3, 1, 8, 2, chunk(b"IHDR", bytes(13))), "damaged or animated: chunk 1 is 'IHDR'"),
+        (png(3, 1, 8, 2, chunk(b"acTL", bytes(8))), "damaged or animated: chunk 1 is 'acTL'"),
+        (png(3, 1, 8, 2)[:8] + chunk(b"gAMA", bytes(4)) + png(3, 1, 8, 2)[8:], "chunk 0 is 'gAMA'"),
+        (png(3, 1, 8, 2, chunk(b"tEXt", b"") * 65_536), "more than 65536 chunks"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_no_picture_is_refused_by_name(data: bytes, complaint: str) -> None:
     with pytest.raises(InputError, match=f"compressed image of format 'jpeg': .*{complaint}"):

@@ -1,6 +1,6 @@
 """What JPEG and PNG files say about themselves before they are decoded: their size, and whether they are whole.
 
-Decoders fill up what is missing with grey, and reserve as much memory as a header asks for.
+Decoders fill up what is missing with grey, and reserve as much memory as a header or the length of a part asks for.
 """
 
 import re
@@ -9,9 +9,12 @@ from typing import NamedTuple
 from flatrope_planner.errors import InputError
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-PNG_END = b"\x00\x00\x00\x00IEND\xaeB`\x82"
-# Signature, length and name of the first chunk, then width and height.
-PNG_SIZE_AT, PNG_HEADER_BYTES = 16, 33
+PNG_HEADER, PNG_END, PNG_ANIMATION = b"IHDR", b"IEND", b"acTL"
+PNG_HEADER_BYTES = 13
+# Length, name and checksum of a chunk.
+PNG_CHUNK_BYTES = 12
+# Encoders write 8 kB to a chunk and more: 500 MB.
+MAX_PNG_CHUNKS = 2**16
 
 JPEG_SIGNATURE = b"\xff\xd8\xff"
 # Entropy-coded data holds FF only before 00 or a restart mark; FF before FF fills up.
@@ -30,7 +33,7 @@ class FileHeader(NamedTuple):
 
     width: int
     height: int
-    # Where the end mark of a JPEG stands; the length of a PNG.
+    # Where the end mark of a JPEG stands, and where a PNG ends.
     end: int
 
 
@@ -49,11 +52,24 @@ def file_header(data: bytes) -> FileHeader:
 
 
 def _png_header(data: bytes) -> FileHeader:
-    if len(data) < PNG_HEADER_BYTES or data.find(PNG_END, PNG_HEADER_BYTES) < 0:
-        msg = f"PNG is cut short: no end mark in {len(data)} bytes"
+    position, name = len(PNG_SIGNATURE), b""
+    header = data[position + 8 : position + 8 + PNG_HEADER_BYTES]
+    for number in range(MAX_PNG_CHUNKS):
+        length, name = int.from_bytes(data[position : position + 4], "big"), data[position + 4 : position + 8]
+        position += length + PNG_CHUNK_BYTES
+        if position > len(data):
+            msg = f"PNG is cut short: {len(data)} bytes, expected at least {position}"
+            raise InputError(msg)
+        if name == PNG_ANIMATION or (name == PNG_HEADER) != (number == 0):
+            msg = f"PNG is damaged or animated: chunk {number} is {ascii(name)[1:]}"
+            raise InputError(msg)
+        if name == PNG_END:
+            break
+    else:
+        msg = f"PNG has more than {MAX_PNG_CHUNKS} chunks"
         raise InputError(msg)
-    width, height = (int.from_bytes(data[at : at + 4], "big") for at in (PNG_SIZE_AT, PNG_SIZE_AT + 4))
-    return FileHeader(width, height, len(data))
+    width, height = (int.from_bytes(header[at : at + 4], "big") for at in (0, 4))
+    return FileHeader(width, height, position)
 
 
 def _jpeg_header(data: bytes) -> FileHeader:
