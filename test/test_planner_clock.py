@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -54,8 +55,9 @@ class Drive:
         if self.clock_runs:
             self._clock.publish(Clock(clock=to_time(seconds_to_ns(self.time_s))))
         if "odometry" not in self.silent:
-            stamp_s = self.time_s + self.ahead_s.get("odometry", 0.0)
-            self._odometry.publish(odometry_message(odometry(stamp_s), "map", "ego_vehicle"))
+            stamp_ns = seconds_to_ns(self.time_s + self.ahead_s.get("odometry", 0.0))
+            sample = replace(odometry(self.time_s), stamp_ns=stamp_ns)
+            self._odometry.publish(odometry_message(sample, "map", "ego_vehicle"))
         for camera, publisher in self._images.items():
             if camera not in self.silent and round(self.time_s / STEP_S) % 2 == 0:
                 stamp_ns = seconds_to_ns(self.time_s + self.ahead_s.get(camera, 0.0))

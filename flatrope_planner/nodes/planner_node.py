@@ -24,6 +24,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import String
 
+from flatrope_planner.conversion.bridge import find_bridge
 from flatrope_planner.conversion.diagnostics import diagnostic_array
 from flatrope_planner.conversion.images import camera_frame
 from flatrope_planner.conversion.odometry import odometry_sample
@@ -36,6 +37,7 @@ from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.clock import ClockWatch
 from flatrope_planner.nodes.declared import Changes, DeclaredParameters
+from flatrope_planner.nodes.ego_status import with_odometry
 from flatrope_planner.nodes.input_records import InputRecord, InputRecords
 from flatrope_planner.nodes.input_topics import COMMAND, input_topics
 from flatrope_planner.nodes.inputs import PlannerInputs
@@ -46,6 +48,7 @@ from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
 from flatrope_planner.planning.core import PlanningCore, warm_up
+from flatrope_planner.planning.ego_motion import EgoMotion
 from flatrope_planner.planning.observation import ODOMETRY, camera_input
 from flatrope_planner.planning.plausibility import StampCheck
 
@@ -88,6 +91,7 @@ class PlannerNode(ManagedNode):
         """Subscribe and load the model; False if it cannot be loaded, and the status says why."""
         self._logged.clear()
         self._begin_empty()
+        self._bridge = find_bridge()
         self._create_subscriptions()
         self._worker.start()
         loaded = self._worker.wait_until_loaded()
@@ -126,6 +130,7 @@ class PlannerNode(ManagedNode):
         parameters = self._settings
         stamps = StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s)
         self._inputs = PlannerInputs(parameters.cameras, stamps)
+        self._motion = EgoMotion(parameters.rear_axle_offset_m, parameters.twist_frame)
         # Complete before anyone sees it: callbacks run in another thread than transitions.
         self._records = self._new_records()
         self._worker = PlanningWorker(self._inputs, partial(self._load, parameters), self._publish, parameters.period_s)
@@ -164,14 +169,23 @@ class PlannerNode(ManagedNode):
 
     def _take_image(self, camera: str, message: Image | CompressedImage) -> None:
         def use() -> None:
+            frame = camera_frame(message, self._bridge)
+            # Before anything is forgotten for it.
+            self._inputs.check(frame.stamp_ns)
             if self._records.records[camera_input(camera)].changes_frame(time.monotonic(), message.header.frame_id):
                 self._inputs.forget_camera(camera)
-            self._inputs.add_image(camera, camera_frame(message))
+            self._inputs.add_image(camera, frame)
 
         self._take(camera_input(camera), use)
 
     def _take_odometry(self, message: Odometry) -> None:
-        self._take(ODOMETRY, lambda: self._inputs.add_odometry(odometry_sample(message), message.header.frame_id))
+        def use() -> None:
+            sample = odometry_sample(message)
+            # A stamp that lies must not reach the motion that is made of many.
+            self._inputs.check(sample.stamp_ns)
+            self._inputs.add_odometry(self._motion.take(sample), message.header.frame_id)
+
+        self._take(ODOMETRY, use)
 
     def _take_command(self, message: String) -> None:
         self._take(COMMAND, lambda: self._inputs.set_command(message.data))
@@ -213,7 +227,8 @@ class PlannerNode(ManagedNode):
         if self._fed_by:
             topics = input_topics(self._settings)
             publishers = {name: publishers_of(self, topic) for name, topic in topics.items()}
-            reports.append(self._records.report(time.monotonic(), publishers, self._inputs.state()))
+            inputs = self._records.report(time.monotonic(), publishers, self._inputs.state())
+            reports.append(with_odometry(inputs, self._motion))
         self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
         self._status.publish(diagnostic_array(reports, stamp, node_name=self.get_name(), hardware_id=""))
