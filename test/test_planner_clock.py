@@ -10,6 +10,7 @@ from flatrope_planner.msg import PlannedTrajectory
 from nav_msgs.msg import Odometry
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from ros import Listener, closing, ros, spin_for, spin_until
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image
@@ -67,6 +68,8 @@ class Drive:
 class Scene:
     """A planner, a drive, and what the planner says."""
 
+    planner: PlannerNode
+
     def __init__(self, executor: SingleThreadedExecutor, core: StraightCore, drive: Drive | None, test: Node) -> None:
         self.executor, self.core = executor, core
         if drive is not None:
@@ -122,8 +125,11 @@ def scene(*arguments: str, sim_time: bool = True, drives: bool = True) -> Iterat
     given = [item for name, value in settings.items() for item in ("-p", f"planner:{name}:={value}")]
     with ros(*given, "-p", f"planner:use_sim_time:={str(sim_time).lower()}", *arguments):
         test = Node("test")
-        with closing(PlannerNode(lambda _: core), test) as executor:
-            yield Scene(executor, core, Drive(test) if drives else None, test)
+        planner = PlannerNode(lambda _: core)
+        with closing(planner, test) as executor:
+            run = Scene(executor, core, Drive(test) if drives else None, test)
+            run.planner = planner
+            yield run
 
 
 def test_the_first_message_on_the_clock_is_no_loop() -> None:
@@ -280,3 +286,12 @@ def test_rates_and_ages_are_told() -> None:
         # Twice as many poses as pictures, in whatever wall time.
         assert float(values["odometry.rate_hz"]) > 1.3 * float(values[f"camera {WIDE}.rate_hz"]) > 0.0
         assert -0.5 <= float(values["odometry.age_s"]) <= 1.0
+
+
+def test_how_old_inputs_may_be_is_changed_while_it_runs() -> None:
+    with scene(sim_time=False) as run:
+        run.go_until(lambda: run.told("inputs", DiagnosticStatus.ERROR, "it is simulated time"))
+        assert not run.t0_s
+        (accepted,) = run.planner.set_parameters([Parameter("max_input_age_s", value=0.0)])
+        assert accepted.successful
+        run.goes_on_within(RECOVERY_S)

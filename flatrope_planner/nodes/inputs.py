@@ -35,10 +35,10 @@ class PlannerInputs:
     The lock is only ever held inside a method of this class, never while something else is called that could wait.
     """
 
-    def __init__(self, cameras: tuple[str, ...], stamps: StampCheck | None = None) -> None:
-        """Take in pictures of these cameras; without a check, stamps are taken as they are."""
+    def __init__(self, cameras: tuple[str, ...]) -> None:
+        """Take in pictures of these cameras; until there is a check for stamps, they are taken as they are."""
         self._lock = Lock()
-        self._stamps = stamps
+        self._stamps: StampCheck | None = None
         # Called without the lock when the stamps of a source tell that it began anew.
         self.on_restart: Callable[[], None] = lambda: None
         self._buffer = ObservationBuffer(ObservationSpec(cameras, FRAMES_UNTIL_LOADED, FRAME_PERIOD_UNTIL_LOADED_S))
@@ -55,6 +55,10 @@ class PlannerInputs:
                 msg = f"cameras are {', '.join(self._buffer.spec.cameras)}, the target needs {', '.join(spec.cameras)}"
                 raise InputError(msg)
             self._buffer.spec = spec
+
+    def judge_by(self, stamps: StampCheck) -> None:
+        """Check stamps by this from now on."""
+        self._stamps = stamps
 
     def add_image(self, camera: str, frame: CameraFrame) -> None:
         """Take in a picture.

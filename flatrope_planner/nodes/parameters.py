@@ -60,7 +60,7 @@ class PlannerParameters:
     twist_frame: Annotated[str, OneOf(("auto", "child", "parent"))]
     period_s: Annotated[float, Range(0.05, 10.0), AT_ONCE]
     input_timeout_s: Annotated[float, Range(0.1, 60.0), AT_ONCE]
-    max_input_age_s: Annotated[float, Range(0.0, 60.0)]
+    max_input_age_s: Annotated[float, Range(0.0, 60.0), AT_ONCE]
     image_reliability: Annotated[str, OneOf(("best_effort", "reliable"))]
     image_durability: Annotated[str, OneOf(("volatile", "transient_local"))]
     image_depth: Annotated[int, Range(1, 1000)]

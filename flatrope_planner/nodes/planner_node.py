@@ -121,6 +121,7 @@ class PlannerNode(ManagedNode):
         self._settings = parameters
         self._worker.set_period(parameters.period_s)
         self._records.timeout_s = parameters.input_timeout_s
+        self._inputs.judge_by(StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s))
         self._status_timer.timer_period_ns = seconds_to_ns(parameters.status_period_s)
         # Otherwise the old period would have to end first.
         self._status_timer.reset()
@@ -128,8 +129,8 @@ class PlannerNode(ManagedNode):
     def _begin_empty(self) -> None:
         """Have nothing taken in, and nothing loaded."""
         parameters = self._settings
-        stamps = StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s)
-        self._inputs = PlannerInputs(parameters.cameras, stamps)
+        self._inputs = PlannerInputs(parameters.cameras)
+        self._inputs.judge_by(StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s))
         self._motion = EgoMotion(parameters.rear_axle_offset_m, parameters.twist_frame)
         # Complete before anyone sees it: callbacks run in another thread than transitions.
         self._records = self._new_records()
