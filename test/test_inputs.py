@@ -72,8 +72,7 @@ class Now:
 
 def timed(now_s: float, max_age_s: float = 1.0) -> tuple[PlannerInputs, Now]:
     now = Now(now_s)
-    inputs = PlannerInputs(("wide",))
-    inputs.judge_by(StampCheck(now, max_age_s))
+    inputs = PlannerInputs(("wide",), StampCheck(now, max_age_s))
     inputs.adopt(SPEC)
     return inputs, now
 

@@ -35,10 +35,10 @@ class PlannerInputs:
     The lock is only ever held inside a method of this class, never while something else is called that could wait.
     """
 
-    def __init__(self, cameras: tuple[str, ...]) -> None:
-        """Take in pictures of these cameras; until there is a check for stamps, they are taken as they are."""
+    def __init__(self, cameras: tuple[str, ...], stamps: StampCheck | None = None) -> None:
+        """Take in pictures of these cameras; without a check, stamps are taken as they are."""
         self._lock = Lock()
-        self._stamps: StampCheck | None = None
+        self._stamps = stamps
         # Called without the lock when the stamps of a source tell that it began anew.
         self.on_restart: Callable[[], None] = lambda: None
         self._buffer = ObservationBuffer(ObservationSpec(cameras, FRAMES_UNTIL_LOADED, FRAME_PERIOD_UNTIL_LOADED_S))

@@ -129,8 +129,8 @@ class PlannerNode(ManagedNode):
     def _begin_empty(self) -> None:
         """Have nothing taken in, and nothing loaded."""
         parameters = self._settings
-        self._inputs = PlannerInputs(parameters.cameras)
-        self._inputs.judge_by(StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s))
+        stamps = StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s)
+        self._inputs = PlannerInputs(parameters.cameras, stamps)
         self._motion = EgoMotion(parameters.rear_axle_offset_m, parameters.twist_frame)
         # Complete before anyone sees it: callbacks run in another thread than transitions.
         self._records = self._new_records()
