@@ -14,9 +14,13 @@ from flatrope_planner.domain import seconds_to_ns
 from flatrope_planner.msg import SpeculationStats
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.declared import Changes, DeclaredParameters
+from flatrope_planner.nodes.input_topics import InputTopic
 from flatrope_planner.nodes.monitoring import MonitorSettings, PlannerMonitor, Threshold, TickFigures
 from flatrope_planner.nodes.parameters import DiagnosticsParameters
+from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
+
+STATUS = InputTopic("~/input/status", DiagnosticArray, qos.REPORT)
 
 
 class DiagnosticsNode(Node):
@@ -41,7 +45,7 @@ class DiagnosticsNode(Node):
         self._own_status_s = 0.0
         self._publisher = self.create_publisher(DiagnosticArray, "/diagnostics", qos.REPORT)
         self.create_subscription(SpeculationStats, "~/input/speculation", self._take_statistics, qos.REPORT)
-        self.create_subscription(DiagnosticArray, "~/input/status", self._take_status, qos.REPORT)
+        self.create_subscription(STATUS.kind, STATUS.name, self._take_status, STATUS.qos)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = self.create_timer(parameters.publish_period_s, self._publish, clock=steady)
 
@@ -68,9 +72,9 @@ class DiagnosticsNode(Node):
     def _publish(self) -> None:
         now_s, parameters = time.monotonic(), self._settings
         stamp = to_time(self.get_clock().now().nanoseconds)
-        array = diagnostic_array(
-            self._monitor.reports(now_s), stamp, node_name=parameters.planner_name, hardware_id=parameters.hardware_id
-        )
+        why_silent = publishers_of(self, STATUS).none_heard(self.resolve_topic_name(STATUS.name))
+        reports = self._monitor.reports(now_s, why_silent)
+        array = diagnostic_array(reports, stamp, node_name=parameters.planner_name, hardware_id=parameters.hardware_id)
         stale = now_s - self._own_status_s > parameters.stale_after_s
         for status in self._own_status:
             status.hardware_id = parameters.hardware_id

@@ -18,33 +18,40 @@ from typing import Any, NoReturn
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from nav_msgs.msg import Path as PathMessage
-from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
-from rclpy.duration import Duration
+from rclpy.clock import Clock, ClockType
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import String
 
+from flatrope_planner.conversion.bridge import find_bridge
 from flatrope_planner.conversion.diagnostics import diagnostic_array
 from flatrope_planner.conversion.images import camera_frame
 from flatrope_planner.conversion.odometry import odometry_sample
 from flatrope_planner.conversion.plans import PlacedTrajectory, path_message, rationale_message, trajectory_message
 from flatrope_planner.conversion.stamps import to_header, to_time
 from flatrope_planner.conversion.ticks import TickRecord, statistics_message
-from flatrope_planner.domain import ns_to_seconds, seconds_to_ns
-from flatrope_planner.errors import InputError, SetupError, import_complaint
+from flatrope_planner.domain import seconds_to_ns
+from flatrope_planner.errors import SetupError, import_complaint
 from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.clock import ClockWatch
 from flatrope_planner.nodes.declared import Changes, DeclaredParameters
-from flatrope_planner.nodes.inputs import InputRecord, InputRecords, PlannerInputs
+from flatrope_planner.nodes.ego_status import with_odometry
+from flatrope_planner.nodes.input_records import InputRecord, InputRecords
+from flatrope_planner.nodes.input_topics import COMMAND, input_topics
+from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.parameters import PlannerParameters
+from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
 from flatrope_planner.planning.core import PlanningCore, warm_up
+from flatrope_planner.planning.ego_motion import EgoMotion
+from flatrope_planner.planning.observation import ODOMETRY, camera_input
+from flatrope_planner.planning.plausibility import StampCheck
 
-ODOMETRY = "odometry"
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
 POLL_PERIOD_S = 0.02
 WARN_EVERY_S = 5.0
@@ -67,6 +74,7 @@ class PlannerNode(ManagedNode):
         super().__init__("planner")
         changes = Changes(self._adopt, lambda: self.state == "unconfigured", READ_AT_CONFIGURE)
         self._settings = parameters = DeclaredParameters(self, PlannerParameters, "planner.param.yaml", changes).values
+        self._clock_watch = ClockWatch(self, self._begin_anew)
         self._load = load
         self._fed_by: list[Subscription] = []
         self._logged: set[str] = set()
@@ -76,9 +84,6 @@ class PlannerNode(ManagedNode):
         self.create_timer(POLL_PERIOD_S, self._poll, clock=self._steady)
         period_s = parameters.status_period_s
         self._status_timer = self.create_timer(period_s, self._publish_status, clock=self._steady)
-        # The first message on /clock is a jump forward; only one back means that a bag or simulator began anew.
-        back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False)
-        self._jump_handle = self.get_clock().create_jump_callback(back, post_callback=self._begin_anew)
         if parameters.autostart:
             self.bring_up()
 
@@ -86,6 +91,7 @@ class PlannerNode(ManagedNode):
         """Subscribe and load the model; False if it cannot be loaded, and the status says why."""
         self._logged.clear()
         self._begin_empty()
+        self._bridge = find_bridge()
         self._create_subscriptions()
         self._worker.start()
         loaded = self._worker.wait_until_loaded()
@@ -115,6 +121,7 @@ class PlannerNode(ManagedNode):
         self._settings = parameters
         self._worker.set_period(parameters.period_s)
         self._records.timeout_s = parameters.input_timeout_s
+        self._inputs.judge_by(StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s))
         self._status_timer.timer_period_ns = seconds_to_ns(parameters.status_period_s)
         # Otherwise the old period would have to end first.
         self._status_timer.reset()
@@ -122,10 +129,13 @@ class PlannerNode(ManagedNode):
     def _begin_empty(self) -> None:
         """Have nothing taken in, and nothing loaded."""
         parameters = self._settings
-        self._inputs = PlannerInputs(parameters.cameras)
+        stamps = StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s)
+        self._inputs = PlannerInputs(parameters.cameras, stamps)
+        self._motion = EgoMotion(parameters.rear_axle_offset_m, parameters.twist_frame)
         # Complete before anyone sees it: callbacks run in another thread than transitions.
         self._records = self._new_records()
         self._worker = PlanningWorker(self._inputs, partial(self._load, parameters), self._publish, parameters.period_s)
+        self._inputs.on_restart = self._worker.reset
 
     def _create_publishers(self) -> None:
         create = self.create_lifecycle_publisher
@@ -138,18 +148,18 @@ class PlannerNode(ManagedNode):
         self._status = self.create_publisher(DiagnosticArray, "~/output/status", qos.REPORT)
 
     def _new_records(self) -> InputRecords:
-        topics = {_camera_input(camera): f"~/input/camera/{camera}" for camera in self._settings.cameras}
-        topics[ODOMETRY] = "~/input/odometry"
-        records = {name: InputRecord(self.resolve_topic_name(topic)) for name, topic in topics.items()}
+        topics = input_topics(self._settings)
+        records = {
+            name: InputRecord(self.resolve_topic_name(topic.name), optional=name == COMMAND)
+            for name, topic in topics.items()
+        }
         return InputRecords(self._settings.input_timeout_s, records)
 
     def _create_subscriptions(self) -> None:
-        image_type = CompressedImage if self._settings.compressed else Image
-        for camera in self._settings.cameras:
-            take = partial(self._take_image, camera, _camera_input(camera))
-            self._subscribe(image_type, f"~/input/camera/{camera}", take, qos.IMAGE_INPUT)
-        self._subscribe(Odometry, "~/input/odometry", self._take_odometry, qos.ODOMETRY_INPUT)
-        self._subscribe(String, "~/input/command", self._take_command, qos.REPORT)
+        takers: dict[str, Callable[[Any], None]] = {ODOMETRY: self._take_odometry, COMMAND: self._take_command}
+        takers |= {camera_input(camera): partial(self._take_image, camera) for camera in self._settings.cameras}
+        for name, topic in input_topics(self._settings).items():
+            self._subscribe(topic.kind, topic.name, takers[name], topic.qos)
 
     def _subscribe(self, kind: type, topic: str, take: Callable[[Any], None], profile: QoSProfile) -> None:
         self._fed_by.append(self.create_subscription(kind, topic, take, profile))
@@ -158,31 +168,37 @@ class PlannerNode(ManagedNode):
         while self._fed_by:
             self.destroy_subscription(self._fed_by.pop())
 
-    def _take_image(self, camera: str, name: str, message: Image | CompressedImage) -> None:
-        record = self._records.records[name]
-        record.arrived(time.monotonic())
-        try:
-            self._inputs.add_image(camera, camera_frame(message))
-        except InputError as err:
-            self._reject(record, err)
+    def _take_image(self, camera: str, message: Image | CompressedImage) -> None:
+        def use() -> None:
+            frame = camera_frame(message, self._bridge)
+            # Before anything is forgotten for it.
+            self._inputs.check(frame.stamp_ns)
+            if self._records.records[camera_input(camera)].changes_frame(time.monotonic(), message.header.frame_id):
+                self._inputs.forget_camera(camera)
+            self._inputs.add_image(camera, frame)
+
+        self._take(camera_input(camera), use)
 
     def _take_odometry(self, message: Odometry) -> None:
-        record = self._records.records[ODOMETRY]
-        record.arrived(time.monotonic())
-        try:
-            self._inputs.add_odometry(odometry_sample(message), message.header.frame_id)
-        except InputError as err:
-            self._reject(record, err)
+        def use() -> None:
+            sample = odometry_sample(message)
+            # A stamp that lies must not reach the motion that is made of many.
+            self._inputs.check(sample.stamp_ns)
+            self._inputs.add_odometry(self._motion.take(sample), message.header.frame_id)
+
+        self._take(ODOMETRY, use)
 
     def _take_command(self, message: String) -> None:
-        self._inputs.set_command(message.data)
+        self._take(COMMAND, lambda: self._inputs.set_command(message.data))
 
-    def _reject(self, record: InputRecord, err: InputError) -> None:
-        record.reject(str(err))
-        self.get_logger().warning(f"{record.topic}: {err}", throttle_duration_sec=WARN_EVERY_S)
+    def _take(self, name: str, use: Callable[[], None]) -> None:
+        record = self._records.records[name]
+        failure = record.take(time.monotonic(), use)
+        if failure is not None:
+            self.get_logger().warning(f"{record.topic}: {failure}", throttle_duration_sec=WARN_EVERY_S)
 
-    def _begin_anew(self, jump: TimeJump) -> None:
-        self.get_logger().info(f"time went back by {ns_to_seconds(-jump.delta.nanoseconds):.2f} s: starting anew")
+    def _begin_anew(self, words: str) -> None:
+        self.get_logger().info(f"{words}: starting anew", throttle_duration_sec=WARN_EVERY_S)
         self._inputs.clear()
         self._worker.reset()
 
@@ -204,11 +220,16 @@ class PlannerNode(ManagedNode):
         self._speculation.publish(statistics_message(plan, record, header))
 
     def _publish_status(self) -> None:
-        reports = [self.life_report(), *self._worker.reports()]
+        reports = [
+            self.life_report(),
+            *self._worker.reports(),
+            self._clock_watch.report(self._settings.input_timeout_s),
+        ]
         if self._fed_by:
-            records = self._records
-            publishers = {name: self.count_publishers(record.topic) for name, record in records.records.items()}
-            reports.append(records.report(time.monotonic(), publishers, self._inputs.missing()))
+            topics = input_topics(self._settings)
+            publishers = {name: publishers_of(self, topic) for name, topic in topics.items()}
+            inputs = self._records.report(time.monotonic(), publishers, self._inputs.state())
+            reports.append(with_odometry(inputs, self._motion))
         self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
         self._status.publish(diagnostic_array(reports, stamp, node_name=self.get_name(), hardware_id=""))
@@ -217,7 +238,7 @@ class PlannerNode(ManagedNode):
         """Say once what is wrong with model or draft: nobody may be listening to the status."""
         wrong = {"model": Level.ERROR, "draft": Level.WARN}
         for report in reports:
-            if report.level < wrong.get(report.task, Level.STALE) or report.message in self._logged:
+            if report.task not in wrong or report.level < wrong[report.task] or report.message in self._logged:
                 continue
             self._logged.add(report.message)
             # One place for each severity: rclpy allows a call site no more than one.
@@ -225,11 +246,6 @@ class PlannerNode(ManagedNode):
                 self.get_logger().error(f"{report.task}: {report.message}")
             else:
                 self.get_logger().warning(f"{report.task}: {report.message}")
-
-
-def _camera_input(camera: str) -> str:
-    """The name of a camera in the records."""
-    return f"camera {camera}"
 
 
 def load_planner(parameters: PlannerParameters) -> PlanningCore:
