@@ -58,10 +58,12 @@ class ControllerNode(Node):
 
     def _take_plan(self, message: PlannedTrajectory) -> None:
         try:
-            self._follower.take_plan(placed_trajectory(message))
+            plan = placed_trajectory(message)
         except InputError as err:
             self.get_logger().warning(str(err), throttle_duration_sec=WARN_EVERY_S)
             return
+        is_fallback = message.status == PlannedTrajectory.FALLBACK
+        self._follower.take_plan(plan, is_fallback=is_fallback, is_pending=bool(message.pending))
         self._send(self._follower.follow())
 
     def _take_odometry(self, message: Odometry) -> None:
