@@ -21,26 +21,30 @@ from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
-from sensor_msgs.msg import CompressedImage, Image
+from sensor_msgs.msg import CompressedImage, Image, PointCloud2
 from std_msgs.msg import String
 
 from flatrope_planner.conversion.diagnostics import diagnostic_array
 from flatrope_planner.conversion.images import camera_frame
 from flatrope_planner.conversion.odometry import odometry_sample
-from flatrope_planner.conversion.plans import PlacedTrajectory, path_message, rationale_message, trajectory_message
-from flatrope_planner.conversion.stamps import to_header, to_time
+from flatrope_planner.conversion.plans import path_message, rationale_message, trajectory_message
+from flatrope_planner.conversion.point_clouds import points_xyz
+from flatrope_planner.conversion.stamps import to_header, to_nanoseconds, to_time
 from flatrope_planner.conversion.ticks import TickRecord, statistics_message
 from flatrope_planner.domain import ns_to_seconds
 from flatrope_planner.errors import InputError
 from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.guarding import GuardedPlan, GuardSettings, PlanGuard
 from flatrope_planner.nodes.inputs import InputRecord, InputRecords, PlannerInputs
 from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
+from flatrope_planner.nodes.obstacles import ObstaclePoints, SensorMount
 from flatrope_planner.nodes.parameters import PlannerParameters, read_parameters
 from flatrope_planner.nodes.running import run_node
-from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
+from flatrope_planner.nodes.worker import PlanningWorker
 from flatrope_planner.planning.core import PlanningCore, warm_up
+from flatrope_planner.planning.corridor import Corridor
 
 ODOMETRY = "odometry"
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
@@ -89,6 +93,7 @@ class PlannerNode(ManagedNode):
     def rest(self) -> None:
         """Plan no longer; a plan in flight is not published."""
         self._worker.reset()
+        self._guard.reset()
 
     def release(self) -> None:
         """Give back subscriptions, buffers and the model's memory, which a plan in flight keeps until it is made."""
@@ -109,7 +114,11 @@ class PlannerNode(ManagedNode):
         self._inputs = PlannerInputs(parameters.cameras)
         # Complete before anyone sees it: callbacks run in another thread than transitions.
         self._records = self._new_records()
-        self._worker = PlanningWorker(self._inputs, partial(self._load, parameters), self._publish, parameters.period_s)
+        self._obstacles = obstacle_points(parameters, self._inputs)
+        self._guard = PlanGuard(guard_settings(parameters), self._now_ns, self._publish, self._obstacles)
+        self._worker = PlanningWorker(
+            self._inputs, partial(self._load, parameters), self._guard.take, parameters.period_s
+        )
 
     def _create_publishers(self) -> None:
         create = self.create_lifecycle_publisher
@@ -134,6 +143,8 @@ class PlannerNode(ManagedNode):
             self._subscribe(image_type, f"~/input/camera/{camera}", take, qos.IMAGE_INPUT)
         self._subscribe(Odometry, "~/input/odometry", self._take_odometry, qos.ODOMETRY_INPUT)
         self._subscribe(String, "~/input/command", self._take_command, qos.REPORT)
+        if self._obstacles is not None:
+            self._subscribe(PointCloud2, "~/input/points", self._take_points, qos.IMAGE_INPUT)
 
     def _subscribe(self, kind: type, topic: str, take: Callable[[Any], None], profile: QoSProfile) -> None:
         self._fed_by.append(self.create_subscription(kind, topic, take, profile))
@@ -155,11 +166,22 @@ class PlannerNode(ManagedNode):
         record.arrived(time.monotonic())
         try:
             self._inputs.add_odometry(odometry_sample(message), message.header.frame_id)
+            if self._obstacles is not None:
+                self._obstacles.vehicle_frame = message.child_frame_id
         except InputError as err:
             self._reject(record, err)
 
     def _take_command(self, message: String) -> None:
         self._inputs.set_command(message.data)
+
+    def _take_points(self, message: PointCloud2) -> None:
+        if self._obstacles is None:
+            return
+        try:
+            stamp_ns = to_nanoseconds(message.header.stamp)
+            self._obstacles.take(stamp_ns, message.header.frame_id, partial(points_xyz, message))
+        except InputError as err:
+            self.get_logger().warning(f"~/input/points: {err}", throttle_duration_sec=WARN_EVERY_S)
 
     def _reject(self, record: InputRecord, err: InputError) -> None:
         record.reject(str(err))
@@ -169,26 +191,37 @@ class PlannerNode(ManagedNode):
         self.get_logger().info(f"time went back by {ns_to_seconds(-jump.delta.nanoseconds):.2f} s: starting anew")
         self._inputs.clear()
         self._worker.reset()
+        self._guard.reset()
+        if self._obstacles is not None:
+            self._obstacles.reset()
+
+    def _now_ns(self) -> int:
+        return int(self.get_clock().now().nanoseconds)
 
     def _poll(self) -> None:
         if self._trajectory.is_activated:
             self._worker.poll()
+            self._guard.watch(self._worker, time.monotonic())
 
-    def _publish(self, tick: FinishedTick) -> None:
-        """Publish a plan; runs in the planning thread."""
-        plan = tick.plan
-        placed = PlacedTrajectory(plan.trajectory, plan.t0_ns, tick.frame_id, tick.pose_t0)
-        header = to_header(plan.t0_ns, tick.frame_id)
-        age_ms = (self.get_clock().now().nanoseconds - plan.t0_ns) * 1e-6
-        record = TickRecord(age_ms, tick.ticks, tick.dropped_ticks)
-        self._trajectory.publish(trajectory_message(placed, self._settings.target))
+    def _publish(self, guarded: GuardedPlan) -> None:
+        """Publish a plan or its fallback; runs in the planning thread or, for a late plan, in the executor's."""
+        placed, tick = guarded.placed, guarded.tick
+        self._trajectory.publish(trajectory_message(placed, self._settings.target, guarded.judgement))
         self._path.publish(path_message(placed))
+        if tick is None or tick.plan is None:
+            return
+        plan = tick.plan
+        header = to_header(plan.t0_ns, placed.frame_id)
+        age_ms = (self._now_ns() - plan.t0_ns) * 1e-6
+        record = TickRecord(age_ms, tick.ticks, tick.dropped_ticks, guarded.deadline_misses, guarded.fallbacks)
         self._rationale.publish(rationale_message(plan.rationale, header))
         self._rationale_text.publish(String(data=plan.rationale.text))
         self._speculation.publish(statistics_message(plan, record, header))
 
     def _publish_status(self) -> None:
-        reports = [self.life_report(), *self._worker.reports()]
+        reports = [self.life_report(), *self._worker.reports(), self._guard.report()]
+        if self._obstacles is not None:
+            reports.append(self._obstacles.report())
         if self._fed_by:
             records = self._records
             publishers = {name: self.count_publishers(record.topic) for name, record in records.records.items()}
@@ -214,6 +247,25 @@ class PlannerNode(ManagedNode):
 def _camera_input(camera: str) -> str:
     """The name of a camera in the records."""
     return f"camera {camera}"
+
+
+def guard_settings(parameters: PlannerParameters) -> GuardSettings:
+    """How plans are guarded."""
+    return GuardSettings(
+        parameters.period_s, parameters.deadline_s, parameters.max_plan_age_s, parameters.refuse_inconsistent
+    )
+
+
+def obstacle_points(parameters: PlannerParameters, inputs: PlannerInputs) -> ObstaclePoints | None:
+    """What plans must not drive into, None if that is not asked for."""
+    if not parameters.corridor_check:
+        return None
+    p = parameters
+    corridor = Corridor(
+        p.vehicle_width_m, p.vehicle_front_m, p.vehicle_rear_m, p.corridor_margin_m, p.corridor_horizon_s
+    )
+    mount = SensorMount(p.points_frame, p.points_x_m, p.points_y_m, p.points_z_m, p.points_yaw_rad)
+    return ObstaclePoints(corridor, mount, inputs.pose_at)
 
 
 def load_planner(parameters: PlannerParameters) -> PlanningCore:
