@@ -12,6 +12,7 @@ from typing import Protocol
 from flatrope_planner.domain import Plan, Trajectory, ns_to_seconds, seconds_to_ns
 from flatrope_planner.errors import NotReadyError
 from flatrope_planner.nodes.monitoring import Level, TaskReport
+from flatrope_planner.nodes.parameters import PlannerParameters
 from flatrope_planner.nodes.worker import FinishedTick
 from flatrope_planner.planning.consistency import Consistency, ConsistencyFinding
 from flatrope_planner.planning.ego_motion import EgoMoment
@@ -33,6 +34,12 @@ class GuardSettings:
     deadline_s: float
     max_plan_age_s: float
     refuse_inconsistent: bool
+
+
+def guard_settings(parameters: PlannerParameters) -> GuardSettings:
+    """The settings that the parameters ask for."""
+    p = parameters
+    return GuardSettings(p.period_s, p.deadline_s, p.max_plan_age_s, p.refuse_inconsistent)
 
 
 @dataclass
@@ -132,6 +139,11 @@ class PlanGuard:
         self.counts = GuardCounts()
         self._last = Judgement()
         self._withheld = ""
+
+    def adopt(self, settings: GuardSettings) -> None:
+        """Judge by other settings from now on."""
+        with self._lock:
+            self._settings = settings
 
     def reset(self) -> None:
         """Another drive: nothing of the last one is remembered but the counts."""

@@ -9,6 +9,7 @@ import numpy as np
 from flatrope_planner.domain import Floats, Trajectory, ns_to_seconds
 from flatrope_planner.errors import FlatropeError, InputError
 from flatrope_planner.nodes.monitoring import Level, TaskReport
+from flatrope_planner.nodes.parameters import PlannerParameters
 from flatrope_planner.planning.corridor import Corridor, free_way_m
 from flatrope_planner.planning.ego_motion import EgoMoment
 from flatrope_planner.planning.pose import Pose, rotation_matrix
@@ -115,6 +116,17 @@ class ObstaclePoints:
         except FlatropeError as err:
             return f"no pose for the point cloud: {err}", None
         return "", free_way_m(trajectory, _moved(points_m, pose, ego.pose), self._corridor)
+
+
+def obstacle_points(parameters: PlannerParameters, pose_at: Callable[[int], Pose]) -> ObstaclePoints | None:
+    """What plans must not drive into, None if that is not asked for."""
+    if not parameters.corridor_check:
+        return None
+    p = parameters
+    size_m = (p.vehicle_width_m, p.vehicle_front_m, p.vehicle_rear_m)
+    corridor = Corridor(*size_m, p.corridor_margin_m, p.corridor_horizon_s)
+    mount = SensorMount(p.points_frame, p.points_x_m, p.points_y_m, p.points_z_m, p.points_yaw_rad)
+    return ObstaclePoints(corridor, mount, pose_at)
 
 
 def _moved(points_m: Floats, measured_at: Pose, seen_from: Pose) -> Floats:

@@ -11,14 +11,14 @@ import gc
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from nav_msgs.msg import Path as PathMessage
-from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
-from rclpy.duration import Duration
+from rclpy.clock import Clock, ClockType
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image, PointCloud2
@@ -31,25 +31,33 @@ from flatrope_planner.conversion.plans import path_message, rationale_message, t
 from flatrope_planner.conversion.point_clouds import points_xyz
 from flatrope_planner.conversion.stamps import to_header, to_nanoseconds, to_time
 from flatrope_planner.conversion.ticks import TickRecord, statistics_message
-from flatrope_planner.domain import ns_to_seconds
-from flatrope_planner.errors import InputError
+from flatrope_planner.domain import seconds_to_ns
+from flatrope_planner.errors import SetupError, import_complaint
 from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
-from flatrope_planner.nodes.guarding import GuardedPlan, GuardSettings, PlanGuard
-from flatrope_planner.nodes.inputs import InputRecord, InputRecords, PlannerInputs
+from flatrope_planner.nodes.clock import ClockWatch
+from flatrope_planner.nodes.declared import Changes, DeclaredParameters
+from flatrope_planner.nodes.guarding import GuardedPlan, PlanGuard, guard_settings
+from flatrope_planner.nodes.input_records import InputRecord, InputRecords
+from flatrope_planner.nodes.input_topics import COMMAND, POINTS, input_topics
+from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
-from flatrope_planner.nodes.obstacles import ObstaclePoints, SensorMount
-from flatrope_planner.nodes.parameters import PlannerParameters, read_parameters
+from flatrope_planner.nodes.obstacles import obstacle_points
+from flatrope_planner.nodes.parameters import PlannerParameters
+from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import PlanningWorker
 from flatrope_planner.planning.core import PlanningCore, warm_up
-from flatrope_planner.planning.corridor import Corridor
+from flatrope_planner.planning.observation import ODOMETRY, camera_input
+from flatrope_planner.planning.plausibility import StampCheck
 
-ODOMETRY = "odometry"
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
 POLL_PERIOD_S = 0.02
 WARN_EVERY_S = 5.0
+# What loading a model imports beside ROS.
+LIBRARIES = ("torch", "transformers", "safetensors", "tokenizers")
+READ_AT_CONFIGURE = "read at configure: deactivate and clean up, set it, then configure and activate"
 
 LoadCore = Callable[[PlannerParameters], PlanningCore]
 
@@ -64,7 +72,9 @@ class PlannerNode(ManagedNode):
             InputError: on a parameter that is not valid.
         """
         super().__init__("planner")
-        self._settings = parameters = read_parameters(self, PlannerParameters, "planner.param.yaml")
+        changes = Changes(self._adopt, lambda: self.state == "unconfigured", READ_AT_CONFIGURE)
+        self._settings = parameters = DeclaredParameters(self, PlannerParameters, "planner.param.yaml", changes).values
+        self._clock_watch = ClockWatch(self, self._begin_anew)
         self._load = load
         self._fed_by: list[Subscription] = []
         self._logged: set[str] = set()
@@ -72,10 +82,8 @@ class PlannerNode(ManagedNode):
         self._begin_empty()
         self._create_publishers()
         self.create_timer(POLL_PERIOD_S, self._poll, clock=self._steady)
-        self.create_timer(parameters.status_period_s, self._publish_status, clock=self._steady)
-        # The first message on /clock is a jump forward; only one back means that a bag or simulator began anew.
-        back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False)
-        self._jump_handle = self.get_clock().create_jump_callback(back, post_callback=self._begin_anew)
+        period_s = parameters.status_period_s
+        self._status_timer = self.create_timer(period_s, self._publish_status, clock=self._steady)
         if parameters.autostart:
             self.bring_up()
 
@@ -108,17 +116,29 @@ class PlannerNode(ManagedNode):
         self._worker.close()
         super().close()
 
+    def _adopt(self, parameters: PlannerParameters) -> None:
+        """Let parameters that were set take effect."""
+        self._settings = parameters
+        self._worker.set_period(parameters.period_s)
+        self._guard.adopt(guard_settings(parameters))
+        self._records.timeout_s = parameters.input_timeout_s
+        self._status_timer.timer_period_ns = seconds_to_ns(parameters.status_period_s)
+        # Otherwise the old period would have to end first.
+        self._status_timer.reset()
+
     def _begin_empty(self) -> None:
         """Have nothing taken in, and nothing loaded."""
         parameters = self._settings
-        self._inputs = PlannerInputs(parameters.cameras)
+        stamps = StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s)
+        self._inputs = PlannerInputs(parameters.cameras, stamps)
         # Complete before anyone sees it: callbacks run in another thread than transitions.
         self._records = self._new_records()
-        self._obstacles = obstacle_points(parameters, self._inputs)
+        self._obstacles = obstacle_points(parameters, self._inputs.pose_at)
         self._guard = PlanGuard(guard_settings(parameters), self._now_ns, self._publish, self._obstacles)
         self._worker = PlanningWorker(
             self._inputs, partial(self._load, parameters), self._guard.take, parameters.period_s
         )
+        self._inputs.on_restart = self._forget_drive
 
     def _create_publishers(self) -> None:
         create = self.create_lifecycle_publisher
@@ -131,20 +151,19 @@ class PlannerNode(ManagedNode):
         self._status = self.create_publisher(DiagnosticArray, "~/output/status", qos.REPORT)
 
     def _new_records(self) -> InputRecords:
-        topics = {_camera_input(camera): f"~/input/camera/{camera}" for camera in self._settings.cameras}
-        topics[ODOMETRY] = "~/input/odometry"
-        records = {name: InputRecord(self.resolve_topic_name(topic)) for name, topic in topics.items()}
+        topics = input_topics(self._settings)
+        records = {
+            name: InputRecord(self.resolve_topic_name(topic.name), optional=name == COMMAND)
+            for name, topic in topics.items()
+        }
         return InputRecords(self._settings.input_timeout_s, records)
 
     def _create_subscriptions(self) -> None:
-        image_type = CompressedImage if self._settings.compressed else Image
-        for camera in self._settings.cameras:
-            take = partial(self._take_image, camera, _camera_input(camera))
-            self._subscribe(image_type, f"~/input/camera/{camera}", take, qos.IMAGE_INPUT)
-        self._subscribe(Odometry, "~/input/odometry", self._take_odometry, qos.ODOMETRY_INPUT)
-        self._subscribe(String, "~/input/command", self._take_command, qos.REPORT)
-        if self._obstacles is not None:
-            self._subscribe(PointCloud2, "~/input/points", self._take_points, qos.IMAGE_INPUT)
+        takers: dict[str, Callable[[Any], None]] = {ODOMETRY: self._take_odometry, COMMAND: self._take_command}
+        takers |= {camera_input(camera): partial(self._take_image, camera) for camera in self._settings.cameras}
+        takers[POINTS] = self._take_points
+        for name, topic in input_topics(self._settings).items():
+            self._subscribe(topic.kind, topic.name, takers[name], topic.qos)
 
     def _subscribe(self, kind: type, topic: str, take: Callable[[Any], None], profile: QoSProfile) -> None:
         self._fed_by.append(self.create_subscription(kind, topic, take, profile))
@@ -153,43 +172,43 @@ class PlannerNode(ManagedNode):
         while self._fed_by:
             self.destroy_subscription(self._fed_by.pop())
 
-    def _take_image(self, camera: str, name: str, message: Image | CompressedImage) -> None:
-        record = self._records.records[name]
-        record.arrived(time.monotonic())
-        try:
+    def _take_image(self, camera: str, message: Image | CompressedImage) -> None:
+        def use() -> None:
+            if self._records.records[camera_input(camera)].changes_frame(time.monotonic(), message.header.frame_id):
+                self._inputs.forget_camera(camera)
             self._inputs.add_image(camera, camera_frame(message))
-        except InputError as err:
-            self._reject(record, err)
+
+        self._take(camera_input(camera), use)
 
     def _take_odometry(self, message: Odometry) -> None:
-        record = self._records.records[ODOMETRY]
-        record.arrived(time.monotonic())
-        try:
+        def use() -> None:
             self._inputs.add_odometry(odometry_sample(message), message.header.frame_id)
             if self._obstacles is not None:
                 self._obstacles.vehicle_frame = message.child_frame_id
-        except InputError as err:
-            self._reject(record, err)
+
+        self._take(ODOMETRY, use)
 
     def _take_command(self, message: String) -> None:
-        self._inputs.set_command(message.data)
+        self._take(COMMAND, lambda: self._inputs.set_command(message.data))
 
     def _take_points(self, message: PointCloud2) -> None:
-        if self._obstacles is None:
-            return
-        try:
-            stamp_ns = to_nanoseconds(message.header.stamp)
-            self._obstacles.take(stamp_ns, message.header.frame_id, partial(points_xyz, message))
-        except InputError as err:
-            self.get_logger().warning(f"~/input/points: {err}", throttle_duration_sec=WARN_EVERY_S)
+        obstacles, stamp_ns = self._obstacles, to_nanoseconds(message.header.stamp)
+        if obstacles is not None:
+            self._take(POINTS, lambda: obstacles.take(stamp_ns, message.header.frame_id, partial(points_xyz, message)))
 
-    def _reject(self, record: InputRecord, err: InputError) -> None:
-        record.reject(str(err))
-        self.get_logger().warning(f"{record.topic}: {err}", throttle_duration_sec=WARN_EVERY_S)
+    def _take(self, name: str, use: Callable[[], None]) -> None:
+        record = self._records.records[name]
+        failure = record.take(time.monotonic(), use)
+        if failure is not None:
+            self.get_logger().warning(f"{record.topic}: {failure}", throttle_duration_sec=WARN_EVERY_S)
 
-    def _begin_anew(self, jump: TimeJump) -> None:
-        self.get_logger().info(f"time went back by {ns_to_seconds(-jump.delta.nanoseconds):.2f} s: starting anew")
+    def _begin_anew(self, words: str) -> None:
+        self.get_logger().info(f"{words}: starting anew", throttle_duration_sec=WARN_EVERY_S)
         self._inputs.clear()
+        self._forget_drive()
+
+    def _forget_drive(self) -> None:
+        """Remember nothing of the plans so far: inputs began anew."""
         self._worker.reset()
         self._guard.reset()
         if self._obstacles is not None:
@@ -219,13 +238,18 @@ class PlannerNode(ManagedNode):
         self._speculation.publish(statistics_message(plan, record, header))
 
     def _publish_status(self) -> None:
-        reports = [self.life_report(), *self._worker.reports(), self._guard.report()]
+        reports = [
+            self.life_report(),
+            *self._worker.reports(),
+            self._guard.report(),
+            self._clock_watch.report(self._settings.input_timeout_s),
+        ]
         if self._obstacles is not None:
             reports.append(self._obstacles.report())
         if self._fed_by:
-            records = self._records
-            publishers = {name: self.count_publishers(record.topic) for name, record in records.records.items()}
-            reports.append(records.report(time.monotonic(), publishers, self._inputs.missing()))
+            topics = input_topics(self._settings)
+            publishers = {name: publishers_of(self, topic) for name, topic in topics.items()}
+            reports.append(self._records.report(time.monotonic(), publishers, self._inputs.state()))
         self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
         self._status.publish(diagnostic_array(reports, stamp, node_name=self.get_name(), hardware_id=""))
@@ -234,7 +258,7 @@ class PlannerNode(ManagedNode):
         """Say once what is wrong with model or draft: nobody may be listening to the status."""
         wrong = {"model": Level.ERROR, "draft": Level.WARN}
         for report in reports:
-            if report.level < wrong.get(report.task, Level.STALE) or report.message in self._logged:
+            if report.task not in wrong or report.level < wrong[report.task] or report.message in self._logged:
                 continue
             self._logged.add(report.message)
             # One place for each severity: rclpy allows a call site no more than one.
@@ -242,30 +266,6 @@ class PlannerNode(ManagedNode):
                 self.get_logger().error(f"{report.task}: {report.message}")
             else:
                 self.get_logger().warning(f"{report.task}: {report.message}")
-
-
-def _camera_input(camera: str) -> str:
-    """The name of a camera in the records."""
-    return f"camera {camera}"
-
-
-def guard_settings(parameters: PlannerParameters) -> GuardSettings:
-    """How plans are guarded."""
-    return GuardSettings(
-        parameters.period_s, parameters.deadline_s, parameters.max_plan_age_s, parameters.refuse_inconsistent
-    )
-
-
-def obstacle_points(parameters: PlannerParameters, inputs: PlannerInputs) -> ObstaclePoints | None:
-    """What plans must not drive into, None if that is not asked for."""
-    if not parameters.corridor_check:
-        return None
-    p = parameters
-    corridor = Corridor(
-        p.vehicle_width_m, p.vehicle_front_m, p.vehicle_rear_m, p.corridor_margin_m, p.corridor_horizon_s
-    )
-    mount = SensorMount(p.points_frame, p.points_x_m, p.points_y_m, p.points_z_m, p.points_yaw_rad)
-    return ObstaclePoints(corridor, mount, inputs.pose_at)
 
 
 def load_planner(parameters: PlannerParameters) -> PlanningCore:
@@ -289,6 +289,19 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     return core
 
 
+def planner_node() -> PlannerNode:
+    """The node with a real planner.
+
+    Raises:
+        SetupError: if a library is missing that no configure could load a model without.
+        InputError: on a parameter that is not valid.
+    """
+    for name in LIBRARIES:
+        if find_spec(name) is None:
+            raise SetupError(import_complaint(ModuleNotFoundError(f"No module named {name!r}")))
+    return PlannerNode(load_planner)
+
+
 def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    run_node(lambda: PlannerNode(load_planner))
+    run_node(planner_node)

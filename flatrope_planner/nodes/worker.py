@@ -13,7 +13,7 @@ from flatrope_planner.planning.core import PlanningCore
 from flatrope_planner.planning.ego_motion import EgoMoment, ego_motion
 
 # Longest wait for a plan in flight when the node ends; a model that is still being loaded is not waited for.
-JOIN_TIMEOUT_S = 1.5
+JOIN_TIMEOUT_S = 1.0
 # Inputs that skip more periods than this have not been late: their time has leapt.
 LEAP_PERIODS = 5
 
@@ -99,6 +99,11 @@ class PlanningWorker:
             NotReadyError: saying which input is missing.
         """
         return self._observe()[1]
+
+    def set_period(self, period_s: float) -> None:
+        """Plan at most every `period_s` from now on."""
+        with self._wakes:
+            self._period_ns = seconds_to_ns(period_s)
 
     def poll(self) -> None:
         """Start a tick if one is due and none is in flight; count it as dropped if one is."""
