@@ -15,16 +15,27 @@ from rclpy.parameter import Parameter
 from ros import Listener, closing, ros, spin_until
 from stand_ins import StraightCore
 
-from flatrope_planner.bringup.configuration import default_parameters, parameter_meanings
+from flatrope_planner.bringup.configuration import config_file, default_parameters, parameter_meanings
 from flatrope_planner.nodes.controller_node import ControllerNode
 from flatrope_planner.nodes.declared import read_parameters, rules
 from flatrope_planner.nodes.diagnostics_node import DiagnosticsNode
-from flatrope_planner.nodes.parameters import ControllerParameters, PlannerParameters
+from flatrope_planner.nodes.parameters import (
+    ControllerParameters,
+    DiagnosticsParameters,
+    PlannerParameters,
+    SimulatorParameters,
+)
 from flatrope_planner.nodes.planner_node import PlannerNode
 
 AT_CONFIGURE = "is read at configure: deactivate and clean up, set it, then configure and activate"
 AT_START = "is read once, at start: start the node anew with it"
 STATUS = "/planner/output/status"
+KINDS: dict[type[Any], str] = {
+    PlannerParameters: "planner.param.yaml",
+    DiagnosticsParameters: "diagnostics.param.yaml",
+    ControllerParameters: "controller.param.yaml",
+    SimulatorParameters: "simulator.param.yaml",
+}
 
 
 def asked(executor: Any, test: Node, kind: type[Any], name: str, request: Any) -> Any:
@@ -159,6 +170,18 @@ def test_a_file_of_whole_numbers_is_taken(tmp_path: Path) -> None:
         assert {name: getattr(parameters, name) for name in values} == values
         assert type(parameters.rate_hz) is type(node.get_parameter("rate_hz").value) is float
         node.destroy_node()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_files_of_config_may_be_given_as_they_are(kind: type[Any], capfd: pytest.CaptureFixture[str]) -> None:
+    with ros("--params-file", str(config_file(KINDS[kind]))):
+        node = Node("test")
+        parameters = read_parameters(node, kind, KINDS[kind])
+        defaults = default_parameters(KINDS[kind])
+        given = {name: getattr(parameters, name) for name in defaults}
+        node.destroy_node()
+    assert {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()} == defaults
+    assert "ignored" not in capfd.readouterr().err
 
 
 def test_misspelt_parameters_are_named_once(capfd: pytest.CaptureFixture[str]) -> None:

@@ -43,6 +43,7 @@ class ManagedNode(LifecycleNodeMixin, Node):
         # A group of their own: callbacks go on while a transition waits, and the state may be asked for.
         LifecycleNodeMixin.__init__(self, callback_group=ReentrantCallbackGroup())
         self._turn = Lock()
+        self._closing = False
         self._trouble = self._mistakable = ""
         for service in self.services:
             if service.srv_type is ChangeState:
@@ -62,6 +63,7 @@ class ManagedNode(LifecycleNodeMixin, Node):
 
     def close(self) -> None:
         """Wait for the transition that is under way and destroy the node."""
+        self._closing = True
         self._turn.acquire(timeout=LAST_TRANSITION_S)
         self.destroy_node()
         # It holds the node, which others would go on seeing for as long as their middleware believes in the silent.
@@ -156,7 +158,8 @@ class ManagedNode(LifecycleNodeMixin, Node):
     def _in_turn(self, transition: Callable[[], TransitionCallbackReturn]) -> bool:
         """Whether the transition was possible and succeeded."""
         if not self._turn.acquire(blocking=False):
-            self.get_logger().warning(f"another transition was asked for while {self.state}: refused")
+            if not self._closing:
+                self.get_logger().warning(f"another transition was asked for while {self.state}: refused")
             return False
         try:
             return bool(transition() == SUCCESS)
