@@ -28,6 +28,10 @@ MESSAGES = {
         "points": "sequence<flatrope_planner/PlannedPoint>",
         "status": "uint8",
         **dict.fromkeys(("status_reason", "target"), "string"),
+        "pending": "boolean",
+        "consistency": "uint8",
+        "consistency_reason": "string",
+        "comfort_exceeded": "sequence<string>",
     },
     "Rationale": {
         **HEADER,
@@ -47,7 +51,7 @@ MESSAGES = {
         **dict.fromkeys(("vision_ms", "prefill_ms", "reasoning_ms", "action_ms", "total_ms"), "double"),
         **dict.fromkeys(("draft_ms", "verify_ms"), "double"),
         "observation_age_ms": "double",
-        **dict.fromkeys(("ticks", "dropped_ticks"), "uint64"),
+        **dict.fromkeys(("ticks", "dropped_ticks", "deadline_misses", "fallbacks"), "uint64"),
     },
 }
 

@@ -111,6 +111,8 @@ def tick_figures(message: SpeculationStats) -> TickFigures:
         accepted=int(message.accepted),
         committed=int(message.committed),
         drafter=str(message.drafter),
+        deadline_misses=int(message.deadline_misses),
+        fallbacks=int(message.fallbacks),
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
-from sensor_msgs.msg import CompressedImage, Image
+from sensor_msgs.msg import CompressedImage, Image, PointCloud2
 from std_msgs.msg import String
 
 from flatrope_planner.nodes.parameters import PlannerParameters
@@ -12,6 +12,7 @@ from flatrope_planner.nodes.qos import input_profile
 from flatrope_planner.planning.observation import ODOMETRY, camera_input
 
 COMMAND = "command"
+POINTS = "points"
 
 
 @dataclass(frozen=True)
@@ -37,4 +38,6 @@ def input_topics(asked: PlannerParameters) -> dict[str, InputTopic]:
     topics = {camera_input(c): InputTopic(f"~/input/camera/{c}", image_type, image_qos) for c in asked.cameras}
     topics[ODOMETRY] = InputTopic("~/input/odometry", Odometry, odometry_qos)
     topics[COMMAND] = InputTopic("~/input/command", String, command_qos)
+    if asked.corridor_check:
+        topics[POINTS] = InputTopic("~/input/points", PointCloud2, image_qos)
     return topics

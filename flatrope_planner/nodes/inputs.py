@@ -128,6 +128,15 @@ class PlannerInputs:
             observation = self._buffer.observe()
             return observation, self._buffer.pose_at(observation.t0_ns), self.odometry_frame
 
+    def pose_at(self, t_ns: int) -> Pose:
+        """The pose at a time.
+
+        Raises:
+            NotReadyError: if odometry does not cover that time.
+        """
+        with self._lock:
+            return self._buffer.pose_at(t_ns)
+
     def missing(self) -> str | None:
         """What keeps an observation from being complete, in words; None if nothing does."""
         try:

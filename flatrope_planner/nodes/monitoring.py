@@ -67,6 +67,8 @@ class TickFigures:
     accepted: int
     committed: int
     drafter: str = ""
+    deadline_misses: int = 0
+    fallbacks: int = 0
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,8 @@ class PlannerMonitor:
             "dropped": str(dropped),
             "dropped_share": f"{share:.3f}",
             "dropped_since_start": str(window[-1].dropped_ticks),
+            "deadline_misses": str(window[-1].deadline_misses - window[0].deadline_misses),
+            "fallbacks": str(window[-1].fallbacks - window[0].fallbacks),
         }
         return TaskReport("drops", self._settings.dropped_share.level(share), f"{share:.0%} of ticks dropped", values)
 

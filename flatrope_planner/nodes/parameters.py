@@ -72,6 +72,20 @@ class PlannerParameters:
     command_depth: Annotated[int, Range(1, 1000)]
     status_period_s: Annotated[float, Range(0.1, 10.0), AT_ONCE]
     autostart: Annotated[bool, AT_START]
+    deadline_s: Annotated[float, Range(0.0, 10.0), AT_ONCE]
+    max_plan_age_s: Annotated[float, Range(0.0, 60.0), AT_ONCE]
+    refuse_inconsistent: Annotated[bool, AT_ONCE]
+    corridor_check: bool
+    corridor_horizon_s: Annotated[float, Range(0.1, 6.4)]
+    corridor_margin_m: Annotated[float, Range(0.0, 2.0)]
+    vehicle_width_m: Annotated[float, Range(0.5, 4.0)]
+    vehicle_front_m: Annotated[float, Range(0.5, 15.0)]
+    vehicle_rear_m: Annotated[float, Range(0.0, 10.0)]
+    points_frame: str
+    points_x_m: Annotated[float, Range(-20.0, 20.0)]
+    points_y_m: Annotated[float, Range(-20.0, 20.0)]
+    points_z_m: Annotated[float, Range(-20.0, 20.0)]
+    points_yaw_rad: Annotated[float, Range(-3.15, 3.15)]
 
     def __post_init__(self) -> None:
         # Said at start, as for any other parameter, and not when the model is loaded.
@@ -80,6 +94,9 @@ class PlannerParameters:
             raise InputError(msg)
         if self.exactness == "audit" and not self.audit_every:
             msg = "parameter audit_every is 0, expected at least 1 where exactness is 'audit'"
+            raise InputError(msg)
+        if 0.0 < self.max_plan_age_s < self.deadline_s:
+            msg = f"parameter max_plan_age_s is {self.max_plan_age_s}, expected at least deadline_s, {self.deadline_s}"
             raise InputError(msg)
 
 

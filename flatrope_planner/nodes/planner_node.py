@@ -21,15 +21,16 @@ from nav_msgs.msg import Path as PathMessage
 from rclpy.clock import Clock, ClockType
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
-from sensor_msgs.msg import CompressedImage, Image
+from sensor_msgs.msg import CompressedImage, Image, PointCloud2
 from std_msgs.msg import String
 
 from flatrope_planner.conversion.bridge import find_bridge
 from flatrope_planner.conversion.diagnostics import diagnostic_array
 from flatrope_planner.conversion.images import camera_frame
 from flatrope_planner.conversion.odometry import odometry_sample
-from flatrope_planner.conversion.plans import PlacedTrajectory, path_message, rationale_message, trajectory_message
-from flatrope_planner.conversion.stamps import to_header, to_time
+from flatrope_planner.conversion.plans import path_message, rationale_message, trajectory_message
+from flatrope_planner.conversion.point_clouds import points_xyz
+from flatrope_planner.conversion.stamps import to_header, to_nanoseconds, to_time
 from flatrope_planner.conversion.ticks import TickRecord, statistics_message
 from flatrope_planner.domain import seconds_to_ns
 from flatrope_planner.errors import SetupError, import_complaint
@@ -38,19 +39,21 @@ from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.clock import ClockWatch
 from flatrope_planner.nodes.declared import Changes, DeclaredParameters
 from flatrope_planner.nodes.ego_status import with_odometry
+from flatrope_planner.nodes.guarding import GuardedPlan, PlanGuard, guard_settings
 from flatrope_planner.nodes.input_records import InputRecord, InputRecords
-from flatrope_planner.nodes.input_topics import COMMAND, input_topics
+from flatrope_planner.nodes.input_topics import COMMAND, POINTS, input_topics
 from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
+from flatrope_planner.nodes.obstacles import obstacle_points
 from flatrope_planner.nodes.parameters import PlannerParameters
 from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
-from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
+from flatrope_planner.nodes.worker import PlanningWorker
 from flatrope_planner.planning.core import PlanningCore, warm_up
-from flatrope_planner.planning.ego_motion import EgoMotion
 from flatrope_planner.planning.observation import ODOMETRY, camera_input
 from flatrope_planner.planning.plausibility import StampCheck
+from flatrope_planner.planning.rear_axle_odometry import RearAxleOdometry
 
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
 POLL_PERIOD_S = 0.02
@@ -102,6 +105,7 @@ class PlannerNode(ManagedNode):
     def rest(self) -> None:
         """Plan no longer; a plan in flight is not published."""
         self._worker.reset()
+        self._guard.reset()
 
     def release(self) -> None:
         """Give back subscriptions, buffers and the model's memory, which a plan in flight keeps until it is made."""
@@ -120,6 +124,7 @@ class PlannerNode(ManagedNode):
         """Let parameters that were set take effect."""
         self._settings = parameters
         self._worker.set_period(parameters.period_s)
+        self._guard.adopt(guard_settings(parameters))
         self._records.timeout_s = parameters.input_timeout_s
         self._inputs.judge_by(StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s))
         self._status_timer.timer_period_ns = seconds_to_ns(parameters.status_period_s)
@@ -131,11 +136,15 @@ class PlannerNode(ManagedNode):
         parameters = self._settings
         stamps = StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s)
         self._inputs = PlannerInputs(parameters.cameras, stamps)
-        self._motion = EgoMotion(parameters.rear_axle_offset_m, parameters.twist_frame)
+        self._motion = RearAxleOdometry(parameters.rear_axle_offset_m, parameters.twist_frame)
         # Complete before anyone sees it: callbacks run in another thread than transitions.
         self._records = self._new_records()
-        self._worker = PlanningWorker(self._inputs, partial(self._load, parameters), self._publish, parameters.period_s)
-        self._inputs.on_restart = self._worker.reset
+        self._obstacles = obstacle_points(parameters, self._inputs.pose_at)
+        self._guard = PlanGuard(guard_settings(parameters), self._now_ns, self._publish, self._obstacles)
+        self._worker = PlanningWorker(
+            self._inputs, partial(self._load, parameters), self._guard.take, parameters.period_s
+        )
+        self._inputs.on_restart = self._forget_drive
 
     def _create_publishers(self) -> None:
         create = self.create_lifecycle_publisher
@@ -158,6 +167,7 @@ class PlannerNode(ManagedNode):
     def _create_subscriptions(self) -> None:
         takers: dict[str, Callable[[Any], None]] = {ODOMETRY: self._take_odometry, COMMAND: self._take_command}
         takers |= {camera_input(camera): partial(self._take_image, camera) for camera in self._settings.cameras}
+        takers[POINTS] = self._take_points
         for name, topic in input_topics(self._settings).items():
             self._subscribe(topic.kind, topic.name, takers[name], topic.qos)
 
@@ -185,11 +195,18 @@ class PlannerNode(ManagedNode):
             # A stamp that lies must not reach the motion that is made of many.
             self._inputs.check(sample.stamp_ns)
             self._inputs.add_odometry(self._motion.take(sample), message.header.frame_id)
+            if self._obstacles is not None:
+                self._obstacles.vehicle_frame = message.child_frame_id
 
         self._take(ODOMETRY, use)
 
     def _take_command(self, message: String) -> None:
         self._take(COMMAND, lambda: self._inputs.set_command(message.data))
+
+    def _take_points(self, message: PointCloud2) -> None:
+        obstacles, stamp_ns = self._obstacles, to_nanoseconds(message.header.stamp)
+        if obstacles is not None:
+            self._take(POINTS, lambda: obstacles.take(stamp_ns, message.header.frame_id, partial(points_xyz, message)))
 
     def _take(self, name: str, use: Callable[[], None]) -> None:
         record = self._records.records[name]
@@ -200,21 +217,34 @@ class PlannerNode(ManagedNode):
     def _begin_anew(self, words: str) -> None:
         self.get_logger().info(f"{words}: starting anew", throttle_duration_sec=WARN_EVERY_S)
         self._inputs.clear()
+        self._forget_drive()
+
+    def _forget_drive(self) -> None:
+        """Remember nothing of the plans so far: inputs began anew."""
         self._worker.reset()
+        self._guard.reset()
+        if self._obstacles is not None:
+            self._obstacles.reset()
+
+    def _now_ns(self) -> int:
+        return int(self.get_clock().now().nanoseconds)
 
     def _poll(self) -> None:
         if self._trajectory.is_activated:
             self._worker.poll()
+            self._guard.watch(self._worker, time.monotonic())
 
-    def _publish(self, tick: FinishedTick) -> None:
-        """Publish a plan; runs in the planning thread."""
-        plan = tick.plan
-        placed = PlacedTrajectory(plan.trajectory, plan.t0_ns, tick.frame_id, tick.pose_t0)
-        header = to_header(plan.t0_ns, tick.frame_id)
-        age_ms = (self.get_clock().now().nanoseconds - plan.t0_ns) * 1e-6
-        record = TickRecord(age_ms, tick.ticks, tick.dropped_ticks)
-        self._trajectory.publish(trajectory_message(placed, self._settings.target))
+    def _publish(self, guarded: GuardedPlan) -> None:
+        """Publish a plan or its fallback; runs in the planning thread or, for a late plan, in the executor's."""
+        placed, tick = guarded.placed, guarded.tick
+        self._trajectory.publish(trajectory_message(placed, self._settings.target, guarded.judgement))
         self._path.publish(path_message(placed))
+        if tick is None or tick.plan is None:
+            return
+        plan = tick.plan
+        header = to_header(plan.t0_ns, placed.frame_id)
+        age_ms = (self._now_ns() - plan.t0_ns) * 1e-6
+        record = TickRecord(age_ms, tick.ticks, tick.dropped_ticks, guarded.deadline_misses, guarded.fallbacks)
         self._rationale.publish(rationale_message(plan.rationale, header))
         self._rationale_text.publish(String(data=plan.rationale.text))
         self._speculation.publish(statistics_message(plan, record, header))
@@ -223,8 +253,11 @@ class PlannerNode(ManagedNode):
         reports = [
             self.life_report(),
             *self._worker.reports(),
+            self._guard.report(),
             self._clock_watch.report(self._settings.input_timeout_s),
         ]
+        if self._obstacles is not None:
+            reports.append(self._obstacles.report())
         if self._fed_by:
             topics = input_topics(self._settings)
             publishers = {name: publishers_of(self, topic) for name, topic in topics.items()}

@@ -16,7 +16,7 @@ from std_msgs.msg import String
 from flatrope_planner.conversion.cameras import camera_info
 from flatrope_planner.conversion.images import to_bgra8
 from flatrope_planner.conversion.odometry import odometry_message
-from flatrope_planner.conversion.plans import PlacedTrajectory, drive_command, rationale_message, trajectory_message
+from flatrope_planner.conversion.plans import drive_command, rationale_message, trajectory_message
 from flatrope_planner.conversion.stamps import to_header, to_time
 from flatrope_planner.domain import Image as Picture
 from flatrope_planner.domain import Rationale
@@ -30,6 +30,7 @@ from flatrope_planner.nodes.parameters import SimulatorParameters
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.scenery import Scenery
 from flatrope_planner.planning.odometry import OdometrySample
+from flatrope_planner.planning.placement import PlacedTrajectory
 from flatrope_planner.simulation.camera import CAMERAS, CameraModel
 from flatrope_planner.simulation.driver import ReferencePlan
 from flatrope_planner.simulation.rendering import render
