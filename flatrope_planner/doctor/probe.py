@@ -6,8 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
-from tempfile import TemporaryFile
 from typing import Any
 
 from flatrope_planner.errors import SetupError, reason
@@ -18,30 +16,28 @@ class Probe:
 
     def __init__(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         """Run the module with this very Python."""
-        # Files, not pipes: nobody need read while the process writes.
-        self._files = ExitStack()
-        self._output = self._files.enter_context(TemporaryFile())
-        self._complaints = self._files.enter_context(TemporaryFile())
         self._started_s = time.monotonic()
         self._process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=self._complaints,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
         )
 
     def __enter__(self) -> "Probe":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-        self._files.close()
+        self._process.kill()
+        self._process.communicate()
 
     def facts(self, timeout_s: float) -> dict[str, Any]:
         """All that the process has said, once it has ended; later lines add to earlier ones.
+
+        What kept it from saying all stands under "trouble".
 
         Args:
             timeout_s: since its start; then it is ended, and what it has said so far counts.
@@ -51,27 +47,23 @@ class Probe:
         """
         late = False
         try:
-            self._process.wait(max(0.0, self._started_s + timeout_s - time.monotonic()))
+            said, complaints = self._process.communicate(timeout=self._left_s(timeout_s))
         except subprocess.TimeoutExpired:
             late = True
             self._process.kill()
-            self._process.wait()
-        said = _lines_of_json(self._read(self._output))
-        facts: dict[str, Any] = {name: value for line in said for name, value in line.items()}
-        if not facts or late or self._process.returncode:
-            facts["trouble"] = f"no answer within {timeout_s:.0f} s" if late else self._last_words()
-        if set(facts) == {"trouble"}:
-            raise SetupError(facts["trouble"])
-        return facts
+            said, complaints = self._process.communicate()
+        facts = {name: value for line in _lines_of_json(said) for name, value in line.items()}
+        trouble = f"no answer within {timeout_s:.0f} s" if late else self._last_words(complaints)
+        if not facts:
+            raise SetupError(trouble)
+        return {**facts, "trouble": trouble} if late or self._process.returncode else facts
 
-    def _last_words(self) -> str:
-        lines = [line for line in self._read(self._complaints).splitlines() if line.strip()]
+    def _left_s(self, timeout_s: float) -> float:
+        return max(0.0, self._started_s + timeout_s - time.monotonic())
+
+    def _last_words(self, complaints: str) -> str:
+        lines = [line for line in complaints.splitlines() if line.strip()]
         return reason(RuntimeError(lines[-1] if lines else f"exit code {self._process.returncode}"))
-
-    @staticmethod
-    def _read(file: Any) -> str:
-        file.seek(0)
-        return str(file.read().decode(errors="replace"))
 
 
 def _lines_of_json(text: str) -> list[dict[str, Any]]:
