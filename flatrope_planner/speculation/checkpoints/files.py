@@ -31,10 +31,10 @@ def file_in(directory: Path, name: str) -> Path:
     try:
         target = path.resolve(strict=True)
     except (OSError, RuntimeError) as err:
-        msg = f"{path}: a link to {path.readlink()}, where there is nothing; put the file itself in its place"
+        msg = f"{path}: a link to {path.readlink()}, where there is nothing; put the file itself there"
         raise SetupError(msg) from err
     if not _belongs(target, directory.resolve()):
-        msg = f"{path}: a link to {target}, out of its folder; put the file itself in its place"
+        msg = f"{path}: a link to {target}, out of its folder; put the file itself there, or link the folder"
         raise SetupError(msg)
     if not target.is_file():
         # A pipe or a device might never end.

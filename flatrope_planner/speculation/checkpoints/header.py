@@ -31,8 +31,12 @@ class StoredTensor:
     shape: tuple[int, ...]
 
 
-def read_header(path: Path) -> dict[str, StoredTensor]:
+def read_header(path: Path, owner: str = "a model") -> dict[str, StoredTensor]:
     """What a file holds, by name; all of it lies within the file.
+
+    Args:
+        path: of the file.
+        owner: whose weights are expected, for the complaint.
 
     Raises:
         SetupError: when it is no file of safetensors, or not whole.
@@ -50,7 +54,7 @@ def read_header(path: Path) -> dict[str, StoredTensor]:
             raise ValueError(msg)
         return {name: _tensor(name, entry, size - 8 - length) for name, entry in content.items() if name != _METADATA}
     except (OSError, ValueError) as err:
-        msg = f"{path}: no weights ({reason(err)}); expected a whole file of safetensors"
+        msg = f"{path}: no weights of {owner} ({reason(err)}); expected a whole file of safetensors"
         raise SetupError(msg) from err
 
 
@@ -58,7 +62,8 @@ def _tensor(name: str, entry: Any, room: int) -> StoredTensor:
     """Raise a ValueError for an entry that contradicts itself or the file."""
     entry = entry if isinstance(entry, dict) else {}
     kind, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
-    if not _are_counts(shape) or not _are_counts(offsets) or len(offsets) != 2 or kind not in _ITEM_BYTES:
+    known = isinstance(kind, str) and kind in _ITEM_BYTES
+    if not known or not _are_counts(shape) or not _are_counts(offsets) or len(offsets) != 2:
         msg = f"{name[:80]!r} has no known type, shape and place"
         raise ValueError(msg)
     begin, end = offsets
