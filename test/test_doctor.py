@@ -67,7 +67,7 @@ def test_a_sound_machine_is_found_sound_by_real_messages_and_a_real_plan(tmp_pat
 
 
 def test_without_ros_and_without_pytorch_it_says_so_and_goes_on(tmp_path: Path) -> None:
-    for name in ("rclpy", "torch"):
+    for name in ("rclpy", "torch", "ament_index_python", "yaml", "numpy", "std_msgs"):
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('no {name} here')\n")
     ended, result = doctor(tmp_path, PYTHONPATH=str(tmp_path))
     assert ended.returncode == 1
@@ -75,7 +75,8 @@ def test_without_ros_and_without_pytorch_it_says_so_and_goes_on(tmp_path: Path) 
     assert (found["loop-back"]["mark"], found["device"]["mark"], found["weights"]["mark"]) == ("fail", "fail", "ok")
     assert "no rclpy here" in found["loop-back"]["found"]
     assert "no torch here" in found["device"]["found"]
-    assert found["planner"]["mark"] == "warn"
+    assert (found["planner"]["mark"], found["package"]["mark"]) == ("warn", "fail")
+    assert "Traceback" not in ended.stdout
 
 
 def test_a_check_that_fails_itself_is_a_finding() -> None:

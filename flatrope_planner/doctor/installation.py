@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from flatrope_planner._version import __version__
-from flatrope_planner.bringup.configuration import PACKAGE
+from flatrope_planner.bringup.configuration import PACKAGE, installed_share
 from flatrope_planner.doctor.finding import Finding, Mark
 from flatrope_planner.doctor.message_definitions import fields_of
-from flatrope_planner.doctor.places import CHECKOUT, installed_share, shared_folder
+from flatrope_planner.doctor.places import CHECKOUT, shared_folder
 from flatrope_planner.errors import reason
 
 SOURCE = "`make setup` in a checkout; in a workspace: colcon build, then `. install/setup.bash`"

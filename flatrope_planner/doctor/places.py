@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from flatrope_planner.bringup.configuration import PACKAGE
+from flatrope_planner.bringup.configuration import installed_share
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -14,13 +14,3 @@ def shared_folder(name: str) -> Path | None:
         if (root / name).is_dir():
             return root / name
     return None
-
-
-def installed_share() -> Path | None:
-    """The installed package's share/ folder; None where it is not sourced."""
-    try:
-        from ament_index_python.packages import get_package_share_directory
-
-        return Path(get_package_share_directory(PACKAGE))
-    except (ImportError, LookupError, OSError):
-        return None
