@@ -66,6 +66,7 @@ def test_a_header_says_what_the_library_reads(tmp_path: Path) -> None:
         (entry(kind="F4000"), b"0" * 8, None),
         (entry(kind=["F32"]), b"0" * 8, None),
         ({"a": [1]}, b"", None),
+        ({"a": entry()["a"], "b": entry()["a"]}, b"0" * 8, None),
         ([1], b"", None),
         (b"", b"", None),
         (b"{}", b"", 2**63),

@@ -3,7 +3,6 @@
 transformers itself follows any link and any name in an index, and makes room for whatever the configuration asks for.
 """
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ def check_model_folder(folder: Path) -> int:
         if not entry.is_dir():
             file_in(folder, entry.name)
     _check_parts(folder / CONFIG_FILE, _read(file_in(folder, CONFIG_FILE)))
-    return sum(math.prod(tensor.shape) for file in _weights(folder) for tensor in read_header(file).values())
+    return sum(tensor.values for file in _weights(folder) for tensor in read_header(file).values())
 
 
 def _weights(folder: Path) -> Iterator[Path]:
