@@ -29,6 +29,8 @@ setup(
         (f"share/{PACKAGE}", ["package.xml"]),
         (f"share/{PACKAGE}/config", files("config")),
         (f"share/{PACKAGE}/launch", files("launch")),
+        (f"share/{PACKAGE}/requirements", files("requirements")),
+        (f"share/{PACKAGE}/security", files("security")),
     ],
     zip_safe=False,
     python_requires=">=3.10",

@@ -133,7 +133,7 @@ def test_executables_are_installed() -> None:
     prefix = next(path for path in Path(messages.__file__).parents if (path / "share/ament_index").is_dir())
     for name in executables():
         assert os.access(prefix / "lib" / PACKAGE / name, os.X_OK), name
-    for folder in ("config", "launch"):
+    for folder in ("config", "launch", "requirements", "security"):
         installed = {path.name for path in (prefix / "share" / PACKAGE / folder).iterdir()}
         assert installed >= {path.name for path in (ROOT / folder).iterdir() if path.is_file()}
 

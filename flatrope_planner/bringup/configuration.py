@@ -1,11 +1,8 @@
-"""Finds and reads the files of config/."""
+"""Finds and reads the files of config/. Can be imported where neither ROS 2 nor PyYAML is: the doctor says so there."""
 
 import re
 from pathlib import Path
 from typing import Any
-
-import yaml
-from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 
 from flatrope_planner.errors import SetupError, reason
 
@@ -28,11 +25,18 @@ def config_file(name: str) -> Path:
 
 
 def _installed() -> list[Path]:
+    share = installed_share()
+    return [] if share is None else [share]
+
+
+def installed_share() -> Path | None:
+    """The installed package's share/ folder; None where it is not installed, or nothing is sourced at all."""
     try:
-        return [Path(get_package_share_directory(PACKAGE))]
-    except (PackageNotFoundError, OSError):
-        # Not installed, or nothing is sourced at all.
-        return []
+        from ament_index_python.packages import get_package_share_directory
+
+        return Path(get_package_share_directory(PACKAGE))
+    except (ImportError, LookupError, OSError):
+        return None
 
 
 def read_parameter_file(path: Path) -> dict[str, Any]:
@@ -41,6 +45,8 @@ def read_parameter_file(path: Path) -> dict[str, Any]:
     Raises:
         SetupError: if the file cannot be read as one.
     """
+    import yaml
+
     try:
         parameters: Any = yaml.safe_load(path.read_text(encoding="utf-8"))["/**"]["ros__parameters"]
         return {**parameters}
