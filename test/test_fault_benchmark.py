@@ -1,6 +1,7 @@
 """The fault run from end to end over the real middleware, with a planner whose core is quick."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -87,3 +88,29 @@ def test_stale_files_are_removed_again(tmp_path: Path, monkeypatch: pytest.Monke
     with stale_shared_memory.StaleSharedMemory():
         assert len(list(tmp_path.iterdir())) == len(stale_shared_memory.FILES)
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"somebody's"]
+
+
+def test_what_a_killed_process_leaves_is_removed_once_nobody_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stale_shared_memory, "SHARED_MEMORY", tmp_path)
+    files = {name: tmp_path / name for name in ("fastrtps_1", "fastrtps_1_el", "fastrtps_2", "other")}
+    for file in files.values():
+        file.write_bytes(b"x" * 4096)
+    code = (
+        "import mmap, sys; held = [mmap.mmap(open(f, 'r+b').fileno(), 0) for f in sys.argv[1:]]; print(1, flush=True)"
+    )
+    code += "; sys.stdin.read()"
+    mapped = [str(files[name]) for name in ("fastrtps_1", "other")]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *mapped], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        remains = stale_shared_memory.CrashRemains()
+        remains.note(child.pid)
+        remains.remove()
+        assert all(file.exists() for file in files.values())
+        child.kill()
+    remains.remove()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fastrtps_2", "other"]

@@ -15,7 +15,7 @@ from flatrope_planner.errors import SetupError
 from flatrope_planner.evaluation.drive import Drive
 from flatrope_planner.evaluation.order_pipe import OrderPipe
 from flatrope_planner.evaluation.planner_starts import PlannerStart, planner_process
-from flatrope_planner.evaluation.stale_shared_memory import StaleSharedMemory
+from flatrope_planner.evaluation.stale_shared_memory import CrashRemains, StaleSharedMemory
 from flatrope_planner.evaluation.witness_events import Matched, Obeyed, PlanSeen, Timeline, from_line
 
 WITNESS = "plan_witness"
@@ -43,7 +43,7 @@ class FaultStage:
         self._planners = 0
         # When the planner that runs was started.
         self.planner_began_s = 0.0
-        self._held = ExitStack()
+        self._held, self._remains = ExitStack(), CrashRemains()
         self.timeline = Timeline()
         # What the planner printed last.
         self.said: list[str] = []
@@ -60,6 +60,7 @@ class FaultStage:
             self.stop_planner()
         finally:
             self._held.close()
+            self._remains.remove()
             for pipe in self._pipes.values():
                 pipe.close()
 
@@ -94,7 +95,8 @@ class FaultStage:
     def stop_planner(self, *, crash: bool = False) -> None:
         """End the planner, if one runs."""
         if self._planner is not None:
-            if crash:
+            if crash and not self.planner_ended():
+                self._remains.note(self._planner.pid(PLANNER))
                 self._planner.kill(PLANNER)
             self._planner.stop()
         self._planner = None
@@ -139,6 +141,7 @@ class FaultStage:
 
     def kill(self, player: str) -> float:
         """End a player as a crash would; returns when."""
+        self._remains.note(self._players.pid(player))
         killed_s = self.now_s()
         self._players.kill(player)
         return killed_s
