@@ -98,9 +98,10 @@ def test_what_a_killed_process_leaves_is_removed_once_nobody_uses_it(
     for file in files.values():
         file.write_bytes(b"x" * 4096)
     code = (
-        "import mmap, sys; held = [mmap.mmap(open(f, 'r+b').fileno(), 0) for f in sys.argv[1:]]; print(1, flush=True)"
+        "import mmap, sys; files = [open(name, 'r+b') for name in sys.argv[1:]]\n"
+        "held = [mmap.mmap(file.fileno(), 0) for file in files]\n"
+        "print('up', flush=True); sys.stdin.read()"
     )
-    code += "; sys.stdin.read()"
     mapped = [str(files[name]) for name in ("fastrtps_1", "other")]
     with subprocess.Popen(
         [sys.executable, "-c", code, *mapped], stdin=subprocess.PIPE, stdout=subprocess.PIPE

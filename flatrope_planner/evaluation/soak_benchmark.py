@@ -20,6 +20,7 @@ from flatrope_planner.bringup.description import (
 from flatrope_planner.bringup.processes import Ended, ProcessGroup
 from flatrope_planner.errors import SetupError
 from flatrope_planner.evaluation import soak_verdict
+from flatrope_planner.evaluation.percentiles import percentiles
 from flatrope_planner.evaluation.process_usage import usage_of
 from flatrope_planner.evaluation.soak_picture import soak_picture
 from flatrope_planner.evaluation.soak_verdict import Sample
@@ -112,8 +113,8 @@ def result_of(run: Run, status_period_s: float) -> dict[str, Any]:
         "dropped_ticks": ticks[-1].dropped_ticks - ticks[0].dropped_ticks if ticks else 0,
         "plans_per_second": round(wall_hz, 2),
         "plans_per_ros_second": round(ros_hz, 2),
-        "latency_ms": soak_verdict.percentiles([tick.total_ms for tick in ticks]),
-        "observation_age_ms": soak_verdict.percentiles([tick.age_ms for tick in ticks]),
+        "latency_ms": percentiles([tick.total_ms for tick in ticks]),
+        "observation_age_ms": percentiles([tick.age_ms for tick in ticks]),
         "latency_ratio": round(soak_verdict.latency_ratio(ticks), 3),
         # Of the process that grows most.
         "memory_growth_percent": max((each["memory_growth_percent"] for each in processes.values()), default=0.0),

@@ -20,7 +20,6 @@ WARM_UP_SHARE, WARM_UP_S = 0.1, 120.0
 MISSED_PERIODS = 2.5
 # Between two drives the clock leaps; nothing is planned in between (s).
 LEAP_S = 2.0
-PERCENTILES = (50, 90, 99)
 LIFECYCLE = "lifecycle"
 
 
@@ -96,12 +95,6 @@ def rates_hz(ticks: Sequence[TickSeen]) -> tuple[float, float]:
     driven_s = [step_s for step_s in steps_s if 0.0 < step_s < LEAP_S]
     ros_hz = len(driven_s) / sum(driven_s) if driven_s else 0.0
     return (len(steps_s) / wall_s if wall_s > 0.0 else 0.0), ros_hz
-
-
-def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """p50, p90 and p99; nothing of nothing."""
-    shares = np.percentile(values, PERCENTILES) if values else ()
-    return {f"p{percent}": round(float(value), 1) for percent, value in zip(PERCENTILES, shares, strict=False)}
 
 
 def processes_in_figures(samples: Sequence[Sample]) -> dict[str, dict[str, Any]]:
