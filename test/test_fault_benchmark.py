@@ -94,7 +94,15 @@ def test_what_a_killed_process_leaves_is_removed_once_nobody_uses_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stale_shared_memory, "SHARED_MEMORY", tmp_path)
-    files = {name: tmp_path / name for name in ("fastrtps_1", "fastrtps_1_el", "fastrtps_2", "other")}
+    files = {
+        name: tmp_path / name
+        for name in (
+            "fastrtps_00000000000000a1",
+            "fastrtps_00000000000000a1_el",
+            "fastrtps_00000000000000a2",
+            "fastrtps_port7400",
+        )
+    }
     for file in files.values():
         file.write_bytes(b"x" * 4096)
     code = (
@@ -102,7 +110,7 @@ def test_what_a_killed_process_leaves_is_removed_once_nobody_uses_it(
         "held = [mmap.mmap(file.fileno(), 0) for file in files]\n"
         "print('up', flush=True); sys.stdin.read()"
     )
-    mapped = [str(files[name]) for name in ("fastrtps_1", "other")]
+    mapped = [str(files[name]) for name in ("fastrtps_00000000000000a1", "fastrtps_port7400")]
     with subprocess.Popen(
         [sys.executable, "-c", code, *mapped], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
@@ -114,4 +122,4 @@ def test_what_a_killed_process_leaves_is_removed_once_nobody_uses_it(
         assert all(file.exists() for file in files.values())
         child.kill()
     remains.remove()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["fastrtps_2", "other"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fastrtps_00000000000000a2", "fastrtps_port7400"]

@@ -35,8 +35,8 @@ def ticks(total_ms: Sequence[float]) -> list[TickSeen]:
     return [TickSeen(0.5 * i, 100_000_000 * i, value, value + 50.0, i + 1, 2 * i) for i, value in enumerate(total_ms)]
 
 
-def statuses(times_s: Sequence[float], **levels: int) -> list[StatusSeen]:
-    return [StatusSeen(time_s, levels, {}) for time_s in times_s]
+def statuses(times_s: Sequence[float], **words: str) -> list[StatusSeen]:
+    return [StatusSeen(time_s, {}, words) for time_s in times_s]
 
 
 def test_the_robust_line_is_not_moved_by_outliers() -> None:
@@ -71,9 +71,11 @@ def test_each_status_that_does_not_come_is_a_miss() -> None:
 
 
 def test_a_node_that_falls_out_of_its_active_state_is_noticed() -> None:
-    states = [*statuses([0.0], lifecycle=1), *statuses([1.0, 2.0], lifecycle=0), *statuses([3.0], lifecycle=1)]
-    assert lifecycle_lapses(states) == 1
-    assert lifecycle_lapses(statuses([0.0, 1.0], model=2)) == 0
+    coming, active = statuses([0.0], lifecycle="configuring"), statuses([1.0, 2.0], lifecycle="active")
+    warned, gone = statuses([3.0], lifecycle="active: named twice"), statuses([4.0], lifecycle="inactive: at rest")
+    assert lifecycle_lapses([*coming, *active, *warned, *gone]) == 1
+    assert lifecycle_lapses(coming) == 0
+    assert lifecycle_lapses(statuses([0.0, 1.0], model="loaded")) == 0
 
 
 def test_rates_leave_out_the_leaps_between_scenes() -> None:

@@ -20,7 +20,8 @@ WARM_UP_SHARE, WARM_UP_S = 0.1, 120.0
 MISSED_PERIODS = 2.5
 # Between two drives the clock leaps; nothing is planned in between (s).
 LEAP_S = 2.0
-LIFECYCLE = "lifecycle"
+# Task of the status, and how its words begin.
+LIFECYCLE, ACTIVE = "lifecycle", "active"
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,9 @@ def missed_heartbeats(statuses: Sequence[StatusSeen], period_s: float, end_s: fl
 
 
 def lifecycle_lapses(statuses: Sequence[StatusSeen]) -> int:
-    """Status messages that, after the first plan-ready one, say the node is not active; 0 where none speaks of it."""
-    states = [status.levels[LIFECYCLE] for status in statuses if LIFECYCLE in status.levels]
-    active = states.index(0) if 0 in states else len(states)
-    return sum(level != 0 for level in states[active:])
+    """Status messages that, once the node was active, say that it is not; 0 where none speaks of it."""
+    active = [status.words[LIFECYCLE].startswith(ACTIVE) for status in statuses if LIFECYCLE in status.words]
+    return active[active.index(True) :].count(False) if True in active else 0
 
 
 def rates_hz(ticks: Sequence[TickSeen]) -> tuple[float, float]:

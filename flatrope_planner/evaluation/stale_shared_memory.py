@@ -1,5 +1,6 @@
 """What crashes leave where Fast DDS keeps its shared memory: made on purpose, and cleared away."""
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -7,7 +8,8 @@ from types import TracebackType
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 PROC = Path("/proc")
-PREFIXES = ("fastrtps_", "fastdds_")
+# A process's own segment; ports, which are small, are shared and healed by whoever uses them next.
+SEGMENT = re.compile(r"fast(rtps|dds)_[0-9a-f]{16}")
 # Goes with each segment.
 LOCK_SUFFIX = "_el"
 # Named as Fast DDS names segments, by numbers that it is not likely to draw.
@@ -65,5 +67,5 @@ def _segments_of(pid: int) -> Iterator[Path]:
     with suppress(OSError):
         for line in (PROC / str(pid) / "maps").read_text(encoding="utf-8", errors="replace").splitlines():
             path = Path(line.split(maxsplit=5)[-1].removesuffix(" (deleted)"))
-            if path.parent == SHARED_MEMORY and path.name.startswith(PREFIXES):
+            if path.parent == SHARED_MEMORY and SEGMENT.fullmatch(path.name):
                 yield path
