@@ -10,6 +10,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
 from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.executor import NodeExecutor
 
 PATIENCE_S = 20.0
 PACE_S = 0.015
@@ -28,16 +29,16 @@ def ros(*arguments: str) -> Iterator[None]:
 @contextmanager
 def closing(*nodes: Any) -> Iterator[SingleThreadedExecutor]:
     """An executor that spins these nodes; they are closed in the end."""
-    executor = SingleThreadedExecutor()
+    executor = NodeExecutor()
     for node in nodes:
         executor.add_node(node)
     try:
         yield executor
     finally:
-        executor.shutdown()
         for node in nodes:
             close = getattr(node, "close", node.destroy_node)
             close()
+        executor.shutdown()
 
 
 def spin_until(

@@ -1,5 +1,6 @@
 """Finds and reads the files of config/."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +56,28 @@ def default_parameters(name: str) -> dict[str, Any]:
         SetupError: if it is missing or unreadable.
     """
     return read_parameter_file(config_file(name))
+
+
+def parameter_meanings(name: str) -> dict[str, str]:
+    """What the parameters in config/<name> mean: the comment above each; those without one share the last.
+
+    Raises:
+        SetupError: if the file is missing or unreadable.
+    """
+    path = config_file(name)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as err:
+        msg = f"{path} cannot be read ({reason(err)})"
+        raise SetupError(msg) from err
+    meanings: dict[str, str] = {}
+    words: list[str] = []
+    ended = True
+    for line in lines:
+        if comment := re.fullmatch(r" {4}# ?(.*)", line):
+            words = [comment[1]] if ended else [*words, comment[1]]
+            ended = False
+        elif parameter := re.match(r" {4}(\w+):", line):
+            meanings[parameter[1]] = " ".join(words)
+            ended = True
+    return meanings

@@ -18,8 +18,9 @@ from flatrope_planner.domain import DriveCommand, seconds_to_ns
 from flatrope_planner.errors import InputError
 from flatrope_planner.msg import PlannedTrajectory
 from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.declared import Changes, DeclaredParameters
 from flatrope_planner.nodes.following import Follower, Following
-from flatrope_planner.nodes.parameters import ControllerParameters, read_parameters
+from flatrope_planner.nodes.parameters import ControllerParameters
 from flatrope_planner.nodes.running import run_node
 
 WARN_EVERY_S = 5.0
@@ -39,7 +40,10 @@ class ControllerNode(Node):
             InputError: on a parameter that is not valid.
         """
         super().__init__("controller")
-        self._settings = parameters = read_parameters(self, ControllerParameters, "controller.param.yaml")
+        changes = Changes(self._adopt)
+        self._settings = parameters = DeclaredParameters(
+            self, ControllerParameters, "controller.param.yaml", changes
+        ).values
         self._period_s = 1.0 / parameters.rate_hz
         self._follower = Follower(
             Following(parameters.max_plan_age_s, parameters.braking_mps2, parameters.simulator_waits)
@@ -55,6 +59,9 @@ class ControllerNode(Node):
     def close(self) -> None:
         """End the node."""
         self.destroy_node()
+
+    def _adopt(self, parameters: ControllerParameters) -> None:
+        self._settings = parameters
 
     def _take_plan(self, message: PlannedTrajectory) -> None:
         try:

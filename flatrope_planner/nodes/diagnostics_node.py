@@ -10,10 +10,12 @@ from rclpy.node import Node
 from flatrope_planner.conversion.diagnostics import diagnostic_array
 from flatrope_planner.conversion.stamps import to_nanoseconds, to_time
 from flatrope_planner.conversion.ticks import STAGES
+from flatrope_planner.domain import seconds_to_ns
 from flatrope_planner.msg import SpeculationStats
 from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.declared import Changes, DeclaredParameters
 from flatrope_planner.nodes.monitoring import MonitorSettings, PlannerMonitor, Threshold, TickFigures
-from flatrope_planner.nodes.parameters import DiagnosticsParameters, read_parameters
+from flatrope_planner.nodes.parameters import DiagnosticsParameters
 from flatrope_planner.nodes.running import run_node
 
 
@@ -29,7 +31,10 @@ class DiagnosticsNode(Node):
             InputError: on a parameter that is not valid.
         """
         super().__init__("diagnostics")
-        self._settings = parameters = read_parameters(self, DiagnosticsParameters, "diagnostics.param.yaml")
+        changes = Changes(self._adopt)
+        self._settings = parameters = DeclaredParameters(
+            self, DiagnosticsParameters, "diagnostics.param.yaml", changes
+        ).values
         self._monitor = PlannerMonitor(monitor_settings(parameters))
         # The planner's own statuses, as they came last, and when (s, steady).
         self._own_status: list[DiagnosticStatus] = []
@@ -38,11 +43,19 @@ class DiagnosticsNode(Node):
         self.create_subscription(SpeculationStats, "~/input/speculation", self._take_statistics, qos.REPORT)
         self.create_subscription(DiagnosticArray, "~/input/status", self._take_status, qos.REPORT)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(parameters.publish_period_s, self._publish, clock=steady)
+        self._timer = self.create_timer(parameters.publish_period_s, self._publish, clock=steady)
 
     def close(self) -> None:
         """End the node."""
         self.destroy_node()
+
+    def _adopt(self, parameters: DiagnosticsParameters) -> None:
+        """Judge by these from now on."""
+        self._settings = parameters
+        self._monitor.adopt(monitor_settings(parameters))
+        self._timer.timer_period_ns = seconds_to_ns(parameters.publish_period_s)
+        # Otherwise the old period would have to end first.
+        self._timer.reset()
 
     def _take_statistics(self, message: SpeculationStats) -> None:
         self._monitor.take(time.monotonic(), tick_figures(message))

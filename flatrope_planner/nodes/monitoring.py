@@ -91,6 +91,10 @@ class PlannerMonitor:
         self._ticks: deque[tuple[float, TickFigures]] = deque()
         self._heard_s: float | None = None
 
+    def adopt(self, settings: MonitorSettings) -> None:
+        """Judge by these from now on."""
+        self._settings = settings
+
     def heard(self, now_s: float) -> None:
         """Note a sign of life."""
         self._heard_s = now_s

@@ -2,20 +2,26 @@
 
 Callbacks only fill the observation buffer; one thread plans (`worker`). Every header carries t0, the time of the
 observation, and every pose is in the odometry's frame.
+
+Its life is managed (`lifecycle`): configure subscribes and loads the model, activate begins to plan, deactivate stops
+that while the buffer goes on being filled, cleanup gives everything back. The status is published in every state.
 """
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from nav_msgs.msg import Path as PathMessage
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
-from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import String
 
@@ -25,13 +31,15 @@ from flatrope_planner.conversion.odometry import odometry_sample
 from flatrope_planner.conversion.plans import PlacedTrajectory, path_message, rationale_message, trajectory_message
 from flatrope_planner.conversion.stamps import to_header, to_time
 from flatrope_planner.conversion.ticks import TickRecord, statistics_message
-from flatrope_planner.domain import ns_to_seconds
-from flatrope_planner.errors import InputError
+from flatrope_planner.domain import ns_to_seconds, seconds_to_ns
+from flatrope_planner.errors import InputError, SetupError, import_complaint
 from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.declared import Changes, DeclaredParameters
 from flatrope_planner.nodes.inputs import InputRecord, InputRecords, PlannerInputs
+from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
-from flatrope_planner.nodes.parameters import PlannerParameters, read_parameters
+from flatrope_planner.nodes.parameters import PlannerParameters
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
 from flatrope_planner.planning.core import PlanningCore, warm_up
@@ -40,63 +48,115 @@ ODOMETRY = "odometry"
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
 POLL_PERIOD_S = 0.02
 WARN_EVERY_S = 5.0
+# What loading a model imports beside ROS.
+LIBRARIES = ("torch", "transformers", "safetensors", "tokenizers")
+READ_AT_CONFIGURE = "read at configure: deactivate and clean up, set it, then configure and activate"
 
 LoadCore = Callable[[PlannerParameters], PlanningCore]
 
 
-class PlannerNode(Node):
+class PlannerNode(ManagedNode):
     """Subscribes, plans, publishes."""
 
-    finished = False
-
     def __init__(self, load: LoadCore) -> None:
-        """Read the parameters and begin to load the planner with `load`.
+        """Read the parameters and, unless a manager is to do it, begin to load the planner with `load`.
 
         Raises:
             InputError: on a parameter that is not valid.
         """
         super().__init__("planner")
-        self._settings = parameters = read_parameters(self, PlannerParameters, "planner.param.yaml")
-        self._inputs = PlannerInputs(parameters.cameras)
-        self._records = InputRecords(parameters.input_timeout_s)
-        self._worker = PlanningWorker(self._inputs, partial(load, parameters), self._publish, parameters.period_s)
+        changes = Changes(self._adopt, lambda: self.state == "unconfigured", READ_AT_CONFIGURE)
+        self._settings = parameters = DeclaredParameters(self, PlannerParameters, "planner.param.yaml", changes).values
+        self._load = load
+        self._fed_by: list[Subscription] = []
+        self._logged: set[str] = set()
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._begin_empty()
         self._create_publishers()
-        self._create_subscriptions()
-        self.create_timer(POLL_PERIOD_S, self._worker.poll, clock=self._steady)
-        self.create_timer(parameters.status_period_s, self._publish_status, clock=self._steady)
+        self.create_timer(POLL_PERIOD_S, self._poll, clock=self._steady)
+        period_s = parameters.status_period_s
+        self._status_timer = self.create_timer(period_s, self._publish_status, clock=self._steady)
         # The first message on /clock is a jump forward; only one back means that a bag or simulator began anew.
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False)
         self._jump_handle = self.get_clock().create_jump_callback(back, post_callback=self._begin_anew)
-        self._logged: set[str] = set()
+        if parameters.autostart:
+            self.bring_up()
+
+    def configure(self) -> bool:
+        """Subscribe and load the model; False if it cannot be loaded, and the status says why."""
+        self._logged.clear()
+        self._begin_empty()
+        self._create_subscriptions()
         self._worker.start()
+        loaded = self._worker.wait_until_loaded()
+        if not loaded:
+            self._destroy_subscriptions()
+        return loaded
+
+    def rest(self) -> None:
+        """Plan no longer; a plan in flight is not published."""
+        self._worker.reset()
+
+    def release(self) -> None:
+        """Give back subscriptions, buffers and the model's memory, which a plan in flight keeps until it is made."""
+        self._destroy_subscriptions()
+        self._worker.close()
+        self._begin_empty()
+        # Models are full of cycles.
+        gc.collect()
 
     def close(self) -> None:
         """End the planning thread and the node."""
         self._worker.close()
-        self.destroy_node()
+        super().close()
+
+    def _adopt(self, parameters: PlannerParameters) -> None:
+        """Let parameters that were set take effect."""
+        self._settings = parameters
+        self._worker.set_period(parameters.period_s)
+        self._records.timeout_s = parameters.input_timeout_s
+        self._status_timer.timer_period_ns = seconds_to_ns(parameters.status_period_s)
+        # Otherwise the old period would have to end first.
+        self._status_timer.reset()
+
+    def _begin_empty(self) -> None:
+        """Have nothing taken in, and nothing loaded."""
+        parameters = self._settings
+        self._inputs = PlannerInputs(parameters.cameras)
+        # Complete before anyone sees it: callbacks run in another thread than transitions.
+        self._records = self._new_records()
+        self._worker = PlanningWorker(self._inputs, partial(self._load, parameters), self._publish, parameters.period_s)
 
     def _create_publishers(self) -> None:
-        create = self.create_publisher
+        create = self.create_lifecycle_publisher
         self._trajectory = create(PlannedTrajectory, "~/output/trajectory", qos.NEWEST)
         self._path = create(PathMessage, "~/output/path", qos.NEWEST)
         self._rationale = create(Rationale, "~/output/rationale", qos.REPORT)
         self._rationale_text = create(String, "~/output/rationale_text", qos.REPORT)
         self._speculation = create(SpeculationStats, "~/output/speculation", qos.REPORT)
-        self._status = create(DiagnosticArray, "~/output/status", qos.REPORT)
+        # Told in every state.
+        self._status = self.create_publisher(DiagnosticArray, "~/output/status", qos.REPORT)
+
+    def _new_records(self) -> InputRecords:
+        topics = {_camera_input(camera): f"~/input/camera/{camera}" for camera in self._settings.cameras}
+        topics[ODOMETRY] = "~/input/odometry"
+        records = {name: InputRecord(self.resolve_topic_name(topic)) for name, topic in topics.items()}
+        return InputRecords(self._settings.input_timeout_s, records)
 
     def _create_subscriptions(self) -> None:
         image_type = CompressedImage if self._settings.compressed else Image
         for camera in self._settings.cameras:
-            name, topic = f"camera {camera}", f"~/input/camera/{camera}"
-            self._add_record(name, topic)
-            self.create_subscription(image_type, topic, partial(self._take_image, camera, name), qos.IMAGE_INPUT)
-        self._add_record(ODOMETRY, "~/input/odometry")
-        self.create_subscription(Odometry, "~/input/odometry", self._take_odometry, qos.ODOMETRY_INPUT)
-        self.create_subscription(String, "~/input/command", self._take_command, qos.REPORT)
+            take = partial(self._take_image, camera, _camera_input(camera))
+            self._subscribe(image_type, f"~/input/camera/{camera}", take, qos.IMAGE_INPUT)
+        self._subscribe(Odometry, "~/input/odometry", self._take_odometry, qos.ODOMETRY_INPUT)
+        self._subscribe(String, "~/input/command", self._take_command, qos.REPORT)
 
-    def _add_record(self, name: str, topic: str) -> None:
-        self._records.records[name] = InputRecord(self.resolve_topic_name(topic))
+    def _subscribe(self, kind: type, topic: str, take: Callable[[Any], None], profile: QoSProfile) -> None:
+        self._fed_by.append(self.create_subscription(kind, topic, take, profile))
+
+    def _destroy_subscriptions(self) -> None:
+        while self._fed_by:
+            self.destroy_subscription(self._fed_by.pop())
 
     def _take_image(self, camera: str, name: str, message: Image | CompressedImage) -> None:
         record = self._records.records[name]
@@ -126,6 +186,10 @@ class PlannerNode(Node):
         self._inputs.clear()
         self._worker.reset()
 
+    def _poll(self) -> None:
+        if self._trajectory.is_activated:
+            self._worker.poll()
+
     def _publish(self, tick: FinishedTick) -> None:
         """Publish a plan; runs in the planning thread."""
         plan = tick.plan
@@ -140,11 +204,11 @@ class PlannerNode(Node):
         self._speculation.publish(statistics_message(plan, record, header))
 
     def _publish_status(self) -> None:
-        publishers = {name: self.count_publishers(record.topic) for name, record in self._records.records.items()}
-        reports = [
-            *self._worker.reports(),
-            self._records.report(time.monotonic(), publishers, self._inputs.missing()),
-        ]
+        reports = [self.life_report(), *self._worker.reports()]
+        if self._fed_by:
+            records = self._records
+            publishers = {name: self.count_publishers(record.topic) for name, record in records.records.items()}
+            reports.append(records.report(time.monotonic(), publishers, self._inputs.missing()))
         self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
         self._status.publish(diagnostic_array(reports, stamp, node_name=self.get_name(), hardware_id=""))
@@ -161,6 +225,11 @@ class PlannerNode(Node):
                 self.get_logger().error(f"{report.task}: {report.message}")
             else:
                 self.get_logger().warning(f"{report.task}: {report.message}")
+
+
+def _camera_input(camera: str) -> str:
+    """The name of a camera in the records."""
+    return f"camera {camera}"
 
 
 def load_planner(parameters: PlannerParameters) -> PlanningCore:
@@ -184,6 +253,19 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     return core
 
 
+def planner_node() -> PlannerNode:
+    """The node with a real planner.
+
+    Raises:
+        SetupError: if a library is missing that no configure could load a model without.
+        InputError: on a parameter that is not valid.
+    """
+    for name in LIBRARIES:
+        if find_spec(name) is None:
+            raise SetupError(import_complaint(ModuleNotFoundError(f"No module named {name!r}")))
+    return PlannerNode(load_planner)
+
+
 def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    run_node(lambda: PlannerNode(load_planner))
+    run_node(planner_node)

@@ -19,7 +19,8 @@ from flatrope_planner.evaluation.drive import STEP_S, Drive
 from flatrope_planner.evaluation.order_pipe import OrderReader
 from flatrope_planner.evaluation.witness_events import Event, Garbage, Matched, Obeyed, to_line
 from flatrope_planner.nodes import qos
-from flatrope_planner.nodes.parameters import Range, read_parameters
+from flatrope_planner.nodes.declared import read_parameters
+from flatrope_planner.nodes.parameters import Range
 from flatrope_planner.nodes.played_channels import Channel, OdometryChannel, PictureChannel
 from flatrope_planner.nodes.played_clock import PlayedClock
 from flatrope_planner.nodes.running import run_node

@@ -24,8 +24,9 @@ from flatrope_planner.msg import PlannedTrajectory
 from flatrope_planner.msg import Rationale as RationaleMessage
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.command_mailbox import CommandMailbox
+from flatrope_planner.nodes.declared import read_parameters
 from flatrope_planner.nodes.driving import Driving, DrivingSettings, Moment
-from flatrope_planner.nodes.parameters import SimulatorParameters, read_parameters
+from flatrope_planner.nodes.parameters import SimulatorParameters
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.scenery import Scenery
 from flatrope_planner.planning.odometry import OdometrySample

@@ -13,7 +13,7 @@ from flatrope_planner.planning.core import PlanningCore
 from flatrope_planner.planning.pose import Pose
 
 # Longest wait for a plan in flight when the node ends; a model that is still being loaded is not waited for.
-JOIN_TIMEOUT_S = 1.5
+JOIN_TIMEOUT_S = 1.0
 # Inputs that skip more periods than this have not been late: their time has leapt.
 LEAP_PERIODS = 5
 
@@ -60,6 +60,12 @@ class PlanningWorker:
         """Begin to load."""
         self._thread.start()
 
+    def wait_until_loaded(self) -> bool:
+        """Wait until the planner is loaded, cannot be loaded, or is no longer wanted; whether it is loaded."""
+        with self._wakes:
+            self._wakes.wait_for(lambda: self._loaded or self._load_failure or self._ending)
+            return self._loaded and not self._ending
+
     def close(self) -> None:
         """End the thread; a plan in flight is waited for, but not for ever."""
         with self._wakes:
@@ -73,6 +79,11 @@ class PlanningWorker:
         with self._wakes:
             self._epoch += 1
             self._last_t0_ns = self._refused_t0_ns = None
+
+    def set_period(self, period_s: float) -> None:
+        """Plan at most every `period_s` from now on."""
+        with self._wakes:
+            self._period_ns = seconds_to_ns(period_s)
 
     def poll(self) -> None:
         """Start a tick if one is due and none is in flight; count it as dropped if one is."""
@@ -111,6 +122,8 @@ class PlanningWorker:
     def _model_report(self) -> TaskReport:
         if self._load_failure:
             return TaskReport("model", Level.ERROR, f"model not loaded: {self._load_failure}")
+        if self._thread.ident is None:
+            return TaskReport("model", Level.WARN, "no model is loaded")
         if not self._loaded:
             return TaskReport("model", Level.WARN, "the model is being loaded")
         return TaskReport("model", Level.OK, "the model is loaded")
@@ -153,10 +166,12 @@ class PlanningWorker:
             # Whatever goes wrong in a thread has to be told, or nobody hears of it.
             with self._wakes:
                 self._load_failure = _in_one_line(err)
+                self._wakes.notify_all()
             return None
         with self._wakes:
             self._loaded = True
             self._health = core.health
+            self._wakes.notify_all()
         return core
 
     def _tick(self, core: PlanningCore, epoch: int) -> None:
