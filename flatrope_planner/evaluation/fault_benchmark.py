@@ -12,12 +12,11 @@ from typing import Any
 from flatrope_planner.errors import SetupError
 from flatrope_planner.evaluation.drive_recording import record_drive
 from flatrope_planner.evaluation.fault_stage import FaultStage
-from flatrope_planner.evaluation.fault_verdict import RECOVERY_S, Trial, Verdict, verdict
+from flatrope_planner.evaluation.fault_verdict import RECOVERY_S, Trial, Verdict, defect_of, verdict
 from flatrope_planner.evaluation.faults import FAULTS, Fault
 from flatrope_planner.evaluation.percentiles import percentiles
 from flatrope_planner.evaluation.plan_judgement import OK
 from flatrope_planner.evaluation.planner_starts import PlannerStart
-from flatrope_planner.evaluation.witness_events import PlanSeen
 from flatrope_planner.progress import with_progress
 
 LAP_S = 12.0
@@ -103,14 +102,16 @@ def _trial(stage: FaultStage, fault: Fault, start: PlannerStart) -> Trial:
     began_s = fault.injection.begin(stage)
     stage.wait(lambda: False, fault.lasts_s)
     ended_s = fault.injection.end(stage)
-    end_ns = stage.timeline.clock_at(ended_s)
-    stage.wait(lambda: any(_is_after(plan, end_ns) for plan in stage.plans_since(ended_s)), PATIENCE_S)
+    stage.wait(lambda: _recovered(stage, ended_s), PATIENCE_S)
     time.sleep(AFTERWARDS_S)
     return Trial(fault, began_s, ended_s, stage.now_s(), stage.planner_ended())
 
 
-def _is_after(plan: PlanSeen, end_ns: int) -> bool:
-    return plan.status == OK and plan.t0_ns > end_ns
+def _recovered(stage: FaultStage, ended_s: float) -> bool:
+    """Whether a good plan for a moment after the fault has come."""
+    end_ns, plans = stage.timeline.clock_at(ended_s), stage.plans_since(ended_s)
+    after = [plan for plan in plans if plan.status == OK and plan.t0_ns > end_ns]
+    return any(not defect_of(plan, stage.timeline, stage.drive) for plan in after)
 
 
 def _standing_trial(stage: FaultStage, fault: Fault) -> Trial:

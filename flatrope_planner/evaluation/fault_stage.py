@@ -33,7 +33,7 @@ class FaultStage:
 
     def __init__(self, drive: Drive, folder: Path, domain: str) -> None:
         """Prepare in an empty folder."""
-        self._folder = folder
+        self.drive, self._folder = drive, folder
         drive.save(folder)
         self._environment = {**demo_environment(), "ROS_DOMAIN_ID": domain}
         self._pipes = {name: OrderPipe(folder / f"{name}.orders") for name in (*PLAYERS, PLANNER)}

@@ -68,7 +68,7 @@ def verdict(trial: Trial, timeline: Timeline, truth: Drive) -> Verdict:
     """Judge a trial by what was seen from its beginning to its end."""
     fault = trial.fault
     plans = [plan for plan in timeline.plans if trial.began_s < plan.wall_s <= trial.over_s]
-    judged = [(plan, _defect(plan, timeline, truth)) for plan in plans if plan.status == OK]
+    judged = [(plan, defect_of(plan, timeline, truth)) for plan in plans if plan.status == OK]
     good = [plan for plan, wrong in judged if not wrong]
     bad = tuple(wrong for _, wrong in judged if wrong)
     recovery_s = _longest_wait(good, trial) if fault.standing else _recovery(good, trial, timeline)
@@ -88,7 +88,8 @@ def verdict(trial: Trial, timeline: Timeline, truth: Drive) -> Verdict:
     return Verdict(not faults, recovery_s, bad, meanwhile, len(fallbacks), named, said, "; ".join([*faults, *wrong]))
 
 
-def _defect(plan: PlanSeen, timeline: Timeline, truth: Drive) -> str:
+def defect_of(plan: PlanSeen, timeline: Timeline, truth: Drive) -> str:
+    """What is wrong with a plan published as good, by all that was seen; "" for nothing."""
     return defect(plan, truth, timeline.garbage_ns, timeline.beats_around(plan.wall_s))
 
 
