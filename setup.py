@@ -6,7 +6,17 @@ from runpy import run_path
 from setuptools import find_packages, setup
 
 PACKAGE = "flatrope_planner"
-NODES = ("controller_node", "diagnostics_node", "planner_node", "recorder_node", "simulator_node", "transport_probe")
+NODES = (
+    "controller_node",
+    "diagnostics_node",
+    "faulty_planner",
+    "plan_witness",
+    "planner_node",
+    "recorder_node",
+    "sensor_player",
+    "simulator_node",
+    "transport_probe",
+)
 
 
 def files(folder: str) -> list[str]:

@@ -148,6 +148,14 @@ def _add_benchmarks(commands: Any) -> None:
     fuzz = _command(commands, "fuzz", _bench_fuzz, "broken messages through codec and buffer: what escapes")
     fuzz.add_argument("--messages", type=COUNT, default=100_000, help="default: %(default)s")
     fuzz.add_argument("--seed", type=SEED, default=0, help="default: %(default)s")
+    faults = _command(
+        commands, "faults", _bench_faults, "the planner node under faults of sensors, clock, model, system"
+    )
+    faults.add_argument("--only", nargs="+", default=[], metavar="NAME", help="default: all faults")
+    faults.add_argument("--list", action="store_true", help="list the faults")
+    soak = _command(commands, "soak", _bench_soak, "memory, latency and signs of life of a long drive")
+    minutes = real_number(0.2, 10_000.0)
+    soak.add_argument("--minutes", type=minutes, default=30.0, help="length of the drive (default: %(default)s)")
     transport = _command(commands, "transport", _bench_transport, "share of large pictures that reach the planner")
     # As long as the parameter it becomes allows.
     seconds = real_number(0.1, 600.0)
@@ -316,6 +324,31 @@ def _bench_transport(arguments: argparse.Namespace) -> Result:
 
     result = run_transport_benchmark(arguments.seconds)
     print(table(result))
+    return result
+
+
+def _bench_faults(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.fault_benchmark import listing, run_fault_benchmark, table
+    from flatrope_planner.evaluation.faults import faults_named
+
+    faults = faults_named(arguments.only)
+    if arguments.list:
+        print(listing(faults))
+        return {fault.name: fault.meaning for fault in faults}
+    result = run_fault_benchmark(faults)
+    print(table(result))
+    return result
+
+
+def _bench_soak(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.soak_benchmark import run_soak_benchmark, table
+
+    json_file: Path | None = arguments.json
+    picture = json_file.with_suffix(".svg") if json_file is not None else None
+    result = run_soak_benchmark(arguments.minutes, picture)
+    print(table(result))
+    if picture is not None:
+        print(f"picture: {picture}")
     return result
 
 

@@ -41,6 +41,8 @@ class NodeProcess:
     parameters: dict[str, ParameterValue] = field(default_factory=dict)
     remappings: tuple[tuple[str, str], ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
+    # Command that the node's own command line is handed to, such as a debugger's.
+    prefix: tuple[str, ...] = ()
 
 
 ROLE = Argument("role", "ego_vehicle", "role name of the ego vehicle in CARLA: the topics are /carla/<role>/...")

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from flatrope_planner.errors import import_complaint
 
-NODES = sorted([*(file.stem for file in Path(__file__).parent.glob("*_node.py")), "transport_probe"])
+# What benchmarks run beside the nodes.
+BENCHMARK_NODES = ("faulty_planner", "plan_witness", "sensor_player", "transport_probe")
+NODES = sorted([*(file.stem for file in Path(__file__).parent.glob("*_node.py")), *BENCHMARK_NODES])
 
 
 def main() -> None:
