@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from test_samples import make_sample
 from tiny_nano import SIZES, tiny_model, tiny_tokenizer
+from torch import Tensor
 
 from flatrope_planner.errors import FlatropeError, InputError, SetupError
 from flatrope_planner.training.checkpoint import save_checkpoint
@@ -99,6 +101,17 @@ def test_a_stage_without_what_the_stages_before_it_make_is_one_line(tmp_path: Pa
     only_line(caught.value)
 
 
+def test_untrained_weights_are_not_exported(tmp_path: Path) -> None:
+    options = TargetTrainingOptions(tmp_path / "work", tmp_path / "out")
+    options.samples.mkdir(parents=True)
+    tiny_model().config.save(options.work)
+    tiny_tokenizer().save(options.work)
+    write_shard(shard_path(options.samples, "lead", 0), [make_sample(0.0)])
+    with pytest.raises(InputError, match="nothing has been trained there yet"):
+        train_target(options, "export")
+    assert not options.out.exists()
+
+
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, model = tmp_path_factory.mktemp("weights"), tiny_model()
@@ -136,6 +149,37 @@ def test_no_field_of_the_configuration_can_make_a_traceback(weights: Path, tmp_p
                 refused.append(only_line(err))
     assert len(refused) > 3 * len(whole)
     assert all("config.json" in line or "model.safetensors" in line for line in refused)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("tokens", torch.zeros(2, 4)),
+        ("prompt", torch.tensor([8])),
+        ("positions", torch.zeros(3, 7)),
+        ("tapped", torch.zeros(2, 8, 4)),
+        ("pinned", torch.tensor([8])),
+        ("likeliest", torch.zeros(2, 8)),
+        ("log_probability", torch.zeros(3, 7)),
+    ],
+)
+def test_an_array_of_a_trace_that_does_not_fit_is_named(tmp_path: Path, name: str, array: Tensor) -> None:
+    whole = {
+        "tokens": torch.zeros(8),
+        "prompt": torch.tensor([5]),
+        "positions": torch.zeros(3, 8),
+        "tapped": torch.zeros(2, 7, 4),
+        "pinned": torch.tensor([1, 2]),
+        "likeliest": torch.zeros(3, 8),
+        "log_probability": torch.zeros(3, 8),
+    }
+    path = tmp_path / "lead.safetensors"
+    save_file({f"0.{key}": value for key, value in whole.items()}, path)
+    assert len(read_drive(path)) == 1
+    save_file({f"0.{key}": value for key, value in {**whole, name: array}.items()}, path)
+    with pytest.raises(InputError, match=rf"lead\.safetensors: not .* traces \(0\.{name} does not fit") as caught:
+        read_drive(path)
+    only_line(caught.value)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'"text"', b"7", b"{}", b"\xff\x00"])

@@ -43,3 +43,16 @@ def test_from_drives_to_a_draft(
     capsys.readouterr()
     assert main([*train[:-2], "--work", str(tmp_path / "w2"), "--traces", str(tmp_path / "none")]) != 0
     assert "no traces" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "option"), [("eagle3", "--layers"), ("eagle3", "--block-size"), ("medusa", "--context-tokens")]
+)
+def test_an_option_of_another_kind_is_refused(kind: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "draft", "--kind", kind, option, "4"]) == 2
+    assert capsys.readouterr().err == f"flatrope: {option} does not apply to --kind {kind}\n"
+
+
+def test_positions_do_not_apply_to_medusa(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "draft", "--kind", "medusa", "--scheme", "flat"]) == 2
+    assert capsys.readouterr().err == "flatrope: --scheme does not apply to --kind medusa\n"

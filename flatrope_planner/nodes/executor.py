@@ -9,11 +9,11 @@ at 10 Hz and odometry at 50 Hz that costs two to three times the processor time 
 from threading import Thread
 
 from lifecycle_msgs.srv import ChangeState
-from rclpy.executors import Executor, ShutdownException, TimeoutException
+from rclpy.executors import ShutdownException, SingleThreadedExecutor, TimeoutException
 from rclpy.service import Service
 
 
-class NodeExecutor(Executor):
+class NodeExecutor(SingleThreadedExecutor):
     """Runs callbacks in the thread that spins, but requests to change a node's state each in a thread of its own."""
 
     def spin_once(self, timeout_sec: float | None = None) -> None:

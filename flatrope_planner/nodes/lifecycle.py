@@ -43,7 +43,8 @@ class ManagedNode(LifecycleNodeMixin, Node):
         # A group of their own: callbacks go on while a transition waits, and the state may be asked for.
         LifecycleNodeMixin.__init__(self, callback_group=ReentrantCallbackGroup())
         self._turn = Lock()
-        self._trouble = ""
+        self._closing = False
+        self._trouble = self._mistakable = ""
         for service in self.services:
             if service.srv_type is ChangeState:
                 service.callback = partial(self._answer, service.callback)
@@ -62,8 +63,11 @@ class ManagedNode(LifecycleNodeMixin, Node):
 
     def close(self) -> None:
         """Wait for the transition that is under way and destroy the node."""
+        self._closing = True
         self._turn.acquire(timeout=LAST_TRANSITION_S)
         self.destroy_node()
+        # It holds the node, which others would go on seeing for as long as their middleware believes in the silent.
+        self._state_machine.destroy_when_not_in_use()
 
     @property
     def state(self) -> str:
@@ -72,13 +76,28 @@ class ManagedNode(LifecycleNodeMixin, Node):
         return str(label)
 
     def life_report(self) -> TaskReport:
-        """The state in words."""
-        state, values = self.state, {"state": self.state}
+        """The state in words, and whether the name is taken twice."""
+        state = self.state
+        values = {"state": state, "nodes_of_this_name": str(self._namesakes())}
         if self._trouble:
             return TaskReport("lifecycle", Level.ERROR, f"{state}: {self._trouble}", values)
+        if self._mistakable:
+            return TaskReport("lifecycle", Level.WARN, f"{state}: {self._mistakable}", values)
         if state == "active":
             return TaskReport("lifecycle", Level.OK, state, values)
         return TaskReport("lifecycle", Level.WARN, f"{state}: {MEANINGS.get(state, 'in between')}", values)
+
+    def _namesakes(self) -> int:
+        """How many nodes have this node's name; more than one is told in the log, once each time it happens."""
+        own = (self.get_name(), self.get_namespace())
+        count = int(self.get_node_names_and_namespaces().count(own))
+        mistakable = (
+            "" if count < 2 else f"{count} nodes are called {self.get_fully_qualified_name()}; rename or end one"
+        )
+        if mistakable and not self._mistakable:
+            self.get_logger().warning(mistakable)
+        self._mistakable = mistakable
+        return count
 
     def bring_up(self) -> None:
         """Configure and activate, without a manager, in a thread of its own."""
@@ -139,7 +158,8 @@ class ManagedNode(LifecycleNodeMixin, Node):
     def _in_turn(self, transition: Callable[[], TransitionCallbackReturn]) -> bool:
         """Whether the transition was possible and succeeded."""
         if not self._turn.acquire(blocking=False):
-            self.get_logger().warning(f"another transition was asked for while {self.state}: refused")
+            if not self._closing:
+                self.get_logger().warning(f"another transition was asked for while {self.state}: refused")
             return False
         try:
             return bool(transition() == SUCCESS)

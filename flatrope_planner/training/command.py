@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from flatrope_planner.arguments import COUNT, JOBS, SEED, output_folder
+from flatrope_planner.errors import InputError
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Split
 from flatrope_planner.training.export import export
 from flatrope_planner.training.making import Drives, make_samples
@@ -127,6 +128,9 @@ def _learnt_before(options: TargetTrainingOptions) -> tuple[NanoConfig, NanoToke
 def _export(options: TargetTrainingOptions, directory: Path) -> None:
     config, tokenizer = _learnt_before(options)
     trainer = TargetTrainer(options, config, tokenizer)
+    if not trainer.optimiser.step_count:
+        msg = f"{options.work}: nothing has been trained there yet, expected a checkpoint of --stage train"
+        raise InputError(msg)
     facts = {
         "training steps": trainer.optimiser.step_count,
         "episodes driven by the reference driver": len(TRAINED_FAMILIES) * options.episodes,

@@ -14,7 +14,7 @@ from flatrope_planner.speculation.checkpoints.medusa import HEADS
 from flatrope_planner.speculation.draft_checkpoint import save_draft
 from flatrope_planner.speculation.rotary import RotaryScheme
 from flatrope_planner.training.draft import DraftTrainer, DraftTrainingOptions
-from flatrope_planner.training.draft_kinds import DraftKind, DraftSizes, new_learner
+from flatrope_planner.training.draft_kinds import SIZES_OF_KIND, DraftKind, DraftSizes, new_learner
 from flatrope_planner.training.draft_scoring import DraftLoss
 from flatrope_planner.training.target import StopRequest
 from flatrope_planner.training.traces import read_header
@@ -45,12 +45,12 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", type=Path, metavar="FOLDER", help="nano's; default: those of the package")
     schemes = [scheme.value for scheme in RotaryScheme]
     parser.add_argument(
-        "--scheme", choices=schemes, default=sizes.scheme.value, help="positions (default: %(default)s)"
+        "--scheme", choices=schemes, help=f"positions of block and eagle3 (default: {sizes.scheme.value})"
     )
     parser.add_argument(
-        "--block-size", type=_range_of(BLOCKS), default=sizes.block_size, help="tokens (default: %(default)s)"
+        "--block-size", type=_range_of(BLOCKS), help=f"tokens of block and medusa (default: {sizes.block_size})"
     )
-    parser.add_argument("--layers", type=_range_of(LAYERS), default=sizes.layers, help="default: %(default)s")
+    parser.add_argument("--layers", type=_range_of(LAYERS), help=f"of a block draft (default: {sizes.layers})")
     parser.add_argument("--loss", choices=[loss.value for loss in DraftLoss], default=plain.loss.value)
     parser.add_argument("--steps", type=COUNT, default=plain.steps, help="default: %(default)s")
     parser.add_argument("--seed", type=SEED, default=plain.seed, help="default: %(default)s")
@@ -58,7 +58,7 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
         "--context-tokens",
         type=COUNT,
         metavar="N",
-        help="the draft sees the last N tokens and the ego history; default: all",
+        help="a block draft sees the last N tokens and the ego history; default: all",
     )
     parser.add_argument("--jobs", type=JOBS, default=2, help="processor cores to use (default: %(default)s)")
 
@@ -77,14 +77,25 @@ def command_of(arguments: argparse.Namespace) -> DraftCommand:
         loss=DraftLoss(arguments.loss),
         seed=arguments.seed,
     )
-    sizes = DraftSizes(
-        DraftKind(arguments.kind),
-        RotaryScheme(arguments.scheme),
-        arguments.block_size,
-        arguments.layers,
-        arguments.context_tokens,
-    )
-    return DraftCommand(training, arguments.out, arguments.weights, sizes, arguments.jobs)
+    return DraftCommand(training, arguments.out, arguments.weights, _sizes_of(arguments), arguments.jobs)
+
+
+def _sizes_of(arguments: argparse.Namespace) -> DraftSizes:
+    """The sizes asked for.
+
+    Raises:
+        InputError: naming one that a draft of this kind does not have.
+    """
+    kind = DraftKind(arguments.kind)
+    asked = {name: getattr(arguments, name) for name in SIZES_OF_KIND[DraftKind.BLOCK]}
+    given = {name: value for name, value in asked.items() if value is not None}
+    for name in given:
+        if name not in SIZES_OF_KIND[kind]:
+            msg = f"--{name.replace('_', '-')} does not apply to --kind {kind.value}"
+            raise InputError(msg)
+    if "scheme" in given:
+        given["scheme"] = RotaryScheme(given["scheme"])
+    return DraftSizes(kind, **given)
 
 
 def train_draft(command: DraftCommand) -> Mapping[str, object]:

@@ -24,9 +24,17 @@ class DraftKind(Enum):
     MEDUSA = "medusa"
 
 
+# Which of the sizes below each kind has.
+SIZES_OF_KIND = {
+    DraftKind.BLOCK: ("scheme", "block_size", "layers", "context_tokens"),
+    DraftKind.EAGLE3: ("scheme",),
+    DraftKind.MEDUSA: ("block_size",),
+}
+
+
 @dataclass(frozen=True)
 class DraftSizes:
-    """What a kind may be asked for; a kind ignores what it does not have."""
+    """What a kind may be asked for; see `SIZES_OF_KIND`."""
 
     kind: DraftKind = DraftKind.BLOCK
     scheme: RotaryScheme = RotaryScheme.FLAT

@@ -4,7 +4,7 @@ A folder of traces holds `traces.json` and one safetensors file for each drive. 
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from flatrope_planner.errors import InputError, reason
+from flatrope_planner.speculation.checkpoints.files import read_json
 
 HEADER_FILE = "traces.json"
 FORMAT = "flatrope-traces-1"
@@ -78,12 +79,12 @@ def read_header(directory: Path) -> TraceHeader:
     """
     path = directory / HEADER_FILE
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = read_json(path)
         if content.pop("format") != FORMAT:
             raise KeyError(FORMAT)
         fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
         return _checked(TraceHeader(**fields))
-    except (AttributeError, OSError, ValueError, KeyError, TypeError, RecursionError) as err:
+    except (AttributeError, OSError, ValueError, KeyError, TypeError) as err:
         msg = f"{path}: no traces ({reason(err)}); make some with `flatrope capture`"
         raise InputError(msg) from err
 
@@ -148,18 +149,39 @@ def read_drive(path: Path) -> list[Trace]:
         if not count:
             msg = "no trace in it"
             raise ValueError(msg)
-        return [
-            Trace(
-                tokens=arrays[f"{number}.tokens"],
-                prompt=int(arrays[f"{number}.prompt"]),
-                positions=arrays[f"{number}.positions"],
-                tapped=arrays[f"{number}.tapped"],
-                pinned=arrays[f"{number}.pinned"],
-                likeliest=arrays[f"{number}.likeliest"],
-                log_probability=arrays[f"{number}.log_probability"],
-            )
-            for number in range(count)
-        ]
+        return [_trace(arrays, number) for number in range(count)]
     except (OSError, SafetensorError, KeyError, RuntimeError, ValueError) as err:
         msg = f"{path}: not a file of traces ({reason(err)})"
         raise InputError(msg) from err
+
+
+def _trace(arrays: Mapping[str, Tensor], number: int) -> Trace:
+    """One text of a file.
+
+    Raises:
+        ValueError: naming an array that does not fit the others.
+    """
+    trace = Trace(
+        tokens=arrays[f"{number}.tokens"],
+        prompt=int(arrays[f"{number}.prompt"]),
+        positions=arrays[f"{number}.positions"],
+        tapped=arrays[f"{number}.tapped"],
+        pinned=arrays[f"{number}.pinned"],
+        likeliest=arrays[f"{number}.likeliest"],
+        log_probability=arrays[f"{number}.log_probability"],
+    )
+    length, text = trace.tokens.numel(), trace.tokens.numel() - trace.prompt
+    fits = {
+        "tokens": trace.tokens.ndim == 1,
+        "prompt": 0 < trace.prompt < length,
+        "positions": trace.positions.shape == (3, length),
+        "tapped": trace.tapped.ndim == len(("taps", "tokens", "hidden")) and trace.tapped.shape[1] == length - 1,
+        "pinned": trace.pinned.ndim == 1 and bool(((trace.pinned >= 0) & (trace.pinned < length)).all()),
+        "likeliest": trace.likeliest.ndim == len(("tokens", "k")) and len(trace.likeliest) == text,
+        "log_probability": trace.log_probability.shape == trace.likeliest.shape,
+    }
+    wrong = [name for name, is_right in fits.items() if not is_right]
+    if wrong:
+        msg = f"{number}.{wrong[0]} does not fit a text of {length} tokens behind a prompt of {trace.prompt}"
+        raise ValueError(msg)
+    return trace
