@@ -22,7 +22,7 @@ OBSERVE_EVERY = 10
 MOST_REASONS, MOST_ESCAPES = 40, 20
 # Names, lists and numbers: what differs between two refusals of one kind.
 _PARTICULARS = re.compile(
-    r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|(?<=begin with ).*(?= are)|(?<=supported are ).*|[\w.+-]*\d[\w.+-]*"
+    r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|(?<=begin with ).*(?= are)|(?<=supported are ).*|(?<=mark )\w+|[\w.+-]*\d[\w.+-]*"
 )
 
 
