@@ -25,7 +25,7 @@ from flatrope_planner.domain import Observation, Plan, Rationale, Trajectory, se
 from flatrope_planner.errors import InputError
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.planner_node import PlannerNode
-from flatrope_planner.planning.ego_motion import EgoMotion
+from flatrope_planner.planning.driven_arc import DrivenArc
 from flatrope_planner.planning.plan_validator import refusal
 
 TRAJECTORY, PATH = "/planner/output/trajectory", "/planner/output/path"
@@ -132,7 +132,7 @@ def test_a_bad_plan_is_replaced_by_a_stop_in_every_form(spoil: Callable[[Traject
     assert message.status_reason.startswith(reason)
     assert not message.pending
     placed = placed_trajectory(message)
-    assert refusal(placed.trajectory, EgoMotion(SPEED_MPS)) == ""
+    assert refusal(placed.trajectory, DrivenArc(SPEED_MPS)) == ""
     np.testing.assert_allclose(placed.trajectory.speed_mps[:3], [4.96, 4.88, 4.76], atol=1e-3)
     # t0 and place are the refused plan's.
     t0_ns = to_nanoseconds(message.header.stamp)

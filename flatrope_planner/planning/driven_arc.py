@@ -1,4 +1,4 @@
-"""How the ego moves at t0, read from where it has been."""
+"""How the ego moves at t0, read from where it has been: a speed and a bend, that is an arc."""
 
 from dataclasses import dataclass
 
@@ -18,8 +18,8 @@ _END_SLOPE = np.linalg.pinv(np.vander(np.arange(1.0 - FITTED_POSES, 1.0), 3, inc
 
 
 @dataclass(frozen=True)
-class EgoMotion:
-    """Speed along the body (m/s) and the bend it drives (1/m, left positive)."""
+class DrivenArc:
+    """Speed along the body (m/s) and curvature of the way (1/m, left positive)."""
 
     speed_mps: float
     curvature: float = 0.0
@@ -38,10 +38,10 @@ class EgoMoment:
     # Where it is, in the odometry's frame of that name.
     pose: Pose
     frame_id: str
-    motion: EgoMotion
+    motion: DrivenArc
 
 
-def ego_motion(history: EgoHistory) -> EgoMotion:
+def driven_arc(history: EgoHistory) -> DrivenArc:
     """The motion at t0.
 
     From poses, not from a twist, whose frame many drivers get wrong: the slope at t0 of the parabola that fits the last
@@ -52,4 +52,4 @@ def ego_motion(history: EgoHistory) -> EgoMotion:
     driven_m = float(np.linalg.norm(history.position_m[-1] - history.position_m[-FITTED_POSES]))
     earlier = history.rotation[-FITTED_POSES]
     turned_rad = -float(np.arctan2(earlier[1, 0], earlier[0, 0]))
-    return EgoMotion(speed, turned_rad / driven_m if driven_m > SHORT_WAY_M else 0.0)
+    return DrivenArc(speed, turned_rad / driven_m if driven_m > SHORT_WAY_M else 0.0)
