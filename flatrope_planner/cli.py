@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from flatrope_planner.arguments import COUNT, JOBS, output_folder, real_number
+from flatrope_planner.arguments import COUNT, JOBS, SEED, output_folder, real_number
 from flatrope_planner.errors import FlatropeError, InputError, SetupError
 
 Result = Mapping[str, Any]
@@ -140,6 +140,9 @@ def _add_benchmarks(commands: Any) -> None:
     retrieval = _command(commands, "retrieval", _bench_retrieval, "how far earlier texts draft recorded rationales")
     retrieval.add_argument("--corpus", type=Path, required=True, metavar="FILE", help="JSON lines, may be gzipped")
     retrieval.add_argument("--jobs", type=JOBS, default=2, help="processes at work (default: %(default)s)")
+    fuzz = _command(commands, "fuzz", _bench_fuzz, "broken messages through codec and buffer: what escapes")
+    fuzz.add_argument("--messages", type=COUNT, default=100_000, help="default: %(default)s")
+    fuzz.add_argument("--seed", type=SEED, default=0, help="default: %(default)s")
     transport = _command(commands, "transport", _bench_transport, "share of large pictures that reach the planner")
     # As long as the parameter it becomes allows.
     seconds = real_number(0.1, 600.0)
@@ -278,6 +281,14 @@ def _bench_retrieval(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.retrieval_benchmark import run_retrieval_benchmark, table
 
     result = run_retrieval_benchmark(arguments.corpus, arguments.jobs)
+    print(table(result))
+    return result
+
+
+def _bench_fuzz(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.fuzz_benchmark import run_fuzz, table
+
+    result = run_fuzz(arguments.messages, arguments.seed)
     print(table(result))
     return result
 

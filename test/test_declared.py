@@ -136,7 +136,7 @@ def test_unconfigured_everything_valid_may_be_set_and_configure_reads_it() -> No
             assert set_now(autostart=True).reason == f"parameter autostart {AT_START}"
             planner.trigger_configure()
             assert (loaded[0].exactness, loaded[0].audit_every) == ("audit", 4)
-            assert list(planner._records.records) == ["camera front_tele", "camera front_wide", "odometry"]
+            assert list(planner._records.records) == ["camera front_tele", "camera front_wide", "odometry", "command"]
 
 
 def test_a_refusal_by_a_node_that_has_no_configure_says_start() -> None:

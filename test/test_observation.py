@@ -184,10 +184,13 @@ def test_a_camera_nobody_wants_is_refused() -> None:
         ObservationBuffer(SPEC).add_image("rear", CameraFrame(0, picture()))
 
 
-def test_quaternions_of_any_length_are_read() -> None:
+@pytest.mark.parametrize("length", [0.91, 1.09])
+def test_quaternions_of_about_unit_length_are_read(length: float) -> None:
     buffer = ObservationBuffer(SPEC)
-    buffer.add_odometry(OdometrySample(0, np.zeros(3), 3.0 * yaw_quaternion(0.4), np.zeros(3)))
-    assert buffer.pose_at(0).yaw_rad == pytest.approx(0.4)
+    buffer.add_odometry(OdometrySample(0, np.zeros(3), length * yaw_quaternion(0.4), np.zeros(3)))
+    pose = buffer.pose_at(0)
+    assert pose.yaw_rad == pytest.approx(0.4)
+    assert np.linalg.norm(pose.quaternion_xyzw) == pytest.approx(1.0)
 
 
 def test_pose_between_samples_and_its_two_signs() -> None:

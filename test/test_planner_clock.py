@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -9,6 +10,7 @@ from flatrope_planner.msg import PlannedTrajectory
 from nav_msgs.msg import Odometry
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from ros import Listener, closing, ros, spin_for, spin_until
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image
@@ -54,8 +56,9 @@ class Drive:
         if self.clock_runs:
             self._clock.publish(Clock(clock=to_time(seconds_to_ns(self.time_s))))
         if "odometry" not in self.silent:
-            stamp_s = self.time_s + self.ahead_s.get("odometry", 0.0)
-            self._odometry.publish(odometry_message(odometry(stamp_s), "map", "ego_vehicle"))
+            stamp_ns = seconds_to_ns(self.time_s + self.ahead_s.get("odometry", 0.0))
+            sample = replace(odometry(self.time_s), stamp_ns=stamp_ns)
+            self._odometry.publish(odometry_message(sample, "map", "ego_vehicle"))
         for camera, publisher in self._images.items():
             if camera not in self.silent and round(self.time_s / STEP_S) % 2 == 0:
                 stamp_ns = seconds_to_ns(self.time_s + self.ahead_s.get(camera, 0.0))
@@ -64,6 +67,8 @@ class Drive:
 
 class Scene:
     """A planner, a drive, and what the planner says."""
+
+    planner: PlannerNode
 
     def __init__(self, executor: SingleThreadedExecutor, core: StraightCore, drive: Drive | None, test: Node) -> None:
         self.executor, self.core = executor, core
@@ -120,8 +125,11 @@ def scene(*arguments: str, sim_time: bool = True, drives: bool = True) -> Iterat
     given = [item for name, value in settings.items() for item in ("-p", f"planner:{name}:={value}")]
     with ros(*given, "-p", f"planner:use_sim_time:={str(sim_time).lower()}", *arguments):
         test = Node("test")
-        with closing(PlannerNode(lambda _: core), test) as executor:
-            yield Scene(executor, core, Drive(test) if drives else None, test)
+        planner = PlannerNode(lambda _: core)
+        with closing(planner, test) as executor:
+            run = Scene(executor, core, Drive(test) if drives else None, test)
+            run.planner = planner
+            yield run
 
 
 def test_the_first_message_on_the_clock_is_no_loop() -> None:
@@ -278,3 +286,12 @@ def test_rates_and_ages_are_told() -> None:
         # Twice as many poses as pictures, in whatever wall time.
         assert float(values["odometry.rate_hz"]) > 1.3 * float(values[f"camera {WIDE}.rate_hz"]) > 0.0
         assert -0.5 <= float(values["odometry.age_s"]) <= 1.0
+
+
+def test_how_old_inputs_may_be_is_changed_while_it_runs() -> None:
+    with scene(sim_time=False) as run:
+        run.go_until(lambda: run.told("inputs", DiagnosticStatus.ERROR, "it is simulated time"))
+        assert not run.t0_s
+        (accepted,) = run.planner.set_parameters([Parameter("max_input_age_s", value=0.0)])
+        assert accepted.successful
+        run.goes_on_within(RECOVERY_S)

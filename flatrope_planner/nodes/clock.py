@@ -34,10 +34,6 @@ class ClockWatch:
         )
         self._handle = node.get_clock().create_jump_callback(threshold, post_callback=self._jumped)
 
-    def close(self) -> None:
-        """Watch no more."""
-        self._handle.unregister()
-
     def now_ns(self) -> int:
         """The present in ROS time, 0 while simulated time has not begun."""
         return int(self._node.get_clock().now().nanoseconds)

@@ -56,13 +56,17 @@ class PlannerInputs:
                 raise InputError(msg)
             self._buffer.spec = spec
 
+    def judge_by(self, stamps: StampCheck) -> None:
+        """Check stamps by this from now on."""
+        self._stamps = stamps
+
     def add_image(self, camera: str, frame: CameraFrame) -> None:
         """Take in a picture.
 
         Raises:
             InputError: saying why it is of no use.
         """
-        self._check(frame.stamp_ns)
+        self.check(frame.stamp_ns)
         with self._lock:
             restarted = self._buffer.add_image(camera, frame)
         if restarted:
@@ -74,14 +78,20 @@ class PlannerInputs:
         Raises:
             InputError: saying why it is of no use.
         """
-        self._check(sample.stamp_ns)
+        self.check(sample.stamp_ns)
         with self._lock:
             restarted = self._buffer.add_odometry(sample)
-            self.odometry_frame = frame_id
+            if self._buffer.latest_odometry() is sample:
+                self.odometry_frame = frame_id
         if restarted:
             self.on_restart()
 
-    def _check(self, stamp_ns: int) -> None:
+    def check(self, stamp_ns: int) -> None:
+        """Let a stamp pass that can be true.
+
+        Raises:
+            InputError: saying why it cannot.
+        """
         if self._stamps is not None:
             self._stamps.check(stamp_ns)
 

@@ -56,9 +56,11 @@ class PlannerParameters:
     audit_every: Annotated[int, Range(0, 100_000)]
     cameras: tuple[str, ...]
     compressed: bool
+    rear_axle_offset_m: Annotated[float, Range(-10.0, 10.0)]
+    twist_frame: Annotated[str, OneOf(("auto", "child", "parent"))]
     period_s: Annotated[float, Range(0.05, 10.0), AT_ONCE]
     input_timeout_s: Annotated[float, Range(0.1, 60.0), AT_ONCE]
-    max_input_age_s: Annotated[float, Range(0.0, 60.0)]
+    max_input_age_s: Annotated[float, Range(0.0, 60.0), AT_ONCE]
     image_reliability: Annotated[str, OneOf(("best_effort", "reliable"))]
     image_durability: Annotated[str, OneOf(("volatile", "transient_local"))]
     image_depth: Annotated[int, Range(1, 1000)]
@@ -125,6 +127,8 @@ class ControllerParameters:
     rate_hz: Annotated[float, Range(1.0, 200.0)]
     max_plan_age_s: Annotated[float, Range(0.1, 6.4)]
     odometry_timeout_s: Annotated[float, Range(0.05, 10.0), AT_ONCE]
+    rear_axle_offset_m: Annotated[float, Range(-10.0, 10.0)]
+    twist_frame: Annotated[str, OneOf(("auto", "child", "parent"))]
     simulator_waits: bool
     braking_mps2: Annotated[float, Range(0.5, 8.0)]
 

@@ -24,6 +24,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image, PointCloud2
 from std_msgs.msg import String
 
+from flatrope_planner.conversion.bridge import find_bridge
 from flatrope_planner.conversion.diagnostics import diagnostic_array
 from flatrope_planner.conversion.images import camera_frame
 from flatrope_planner.conversion.odometry import odometry_sample
@@ -37,6 +38,7 @@ from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.clock import ClockWatch
 from flatrope_planner.nodes.declared import Changes, DeclaredParameters
+from flatrope_planner.nodes.ego_status import with_odometry
 from flatrope_planner.nodes.guarding import GuardedPlan, PlanGuard, guard_settings
 from flatrope_planner.nodes.input_records import InputRecord, InputRecords
 from flatrope_planner.nodes.input_topics import COMMAND, POINTS, input_topics
@@ -49,6 +51,7 @@ from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import PlanningWorker
 from flatrope_planner.planning.core import PlanningCore, warm_up
+from flatrope_planner.planning.ego_motion import EgoMotion
 from flatrope_planner.planning.observation import ODOMETRY, camera_input
 from flatrope_planner.planning.plausibility import StampCheck
 
@@ -91,6 +94,7 @@ class PlannerNode(ManagedNode):
         """Subscribe and load the model; False if it cannot be loaded, and the status says why."""
         self._logged.clear()
         self._begin_empty()
+        self._bridge = find_bridge()
         self._create_subscriptions()
         self._worker.start()
         loaded = self._worker.wait_until_loaded()
@@ -122,6 +126,7 @@ class PlannerNode(ManagedNode):
         self._worker.set_period(parameters.period_s)
         self._guard.adopt(guard_settings(parameters))
         self._records.timeout_s = parameters.input_timeout_s
+        self._inputs.judge_by(StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s))
         self._status_timer.timer_period_ns = seconds_to_ns(parameters.status_period_s)
         # Otherwise the old period would have to end first.
         self._status_timer.reset()
@@ -131,6 +136,7 @@ class PlannerNode(ManagedNode):
         parameters = self._settings
         stamps = StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s)
         self._inputs = PlannerInputs(parameters.cameras, stamps)
+        self._motion = EgoMotion(parameters.rear_axle_offset_m, parameters.twist_frame)
         # Complete before anyone sees it: callbacks run in another thread than transitions.
         self._records = self._new_records()
         self._obstacles = obstacle_points(parameters, self._inputs.pose_at)
@@ -174,15 +180,21 @@ class PlannerNode(ManagedNode):
 
     def _take_image(self, camera: str, message: Image | CompressedImage) -> None:
         def use() -> None:
+            frame = camera_frame(message, self._bridge)
+            # Before anything is forgotten for it.
+            self._inputs.check(frame.stamp_ns)
             if self._records.records[camera_input(camera)].changes_frame(time.monotonic(), message.header.frame_id):
                 self._inputs.forget_camera(camera)
-            self._inputs.add_image(camera, camera_frame(message))
+            self._inputs.add_image(camera, frame)
 
         self._take(camera_input(camera), use)
 
     def _take_odometry(self, message: Odometry) -> None:
         def use() -> None:
-            self._inputs.add_odometry(odometry_sample(message), message.header.frame_id)
+            sample = odometry_sample(message)
+            # A stamp that lies must not reach the motion that is made of many.
+            self._inputs.check(sample.stamp_ns)
+            self._inputs.add_odometry(self._motion.take(sample), message.header.frame_id)
             if self._obstacles is not None:
                 self._obstacles.vehicle_frame = message.child_frame_id
 
@@ -249,7 +261,8 @@ class PlannerNode(ManagedNode):
         if self._fed_by:
             topics = input_topics(self._settings)
             publishers = {name: publishers_of(self, topic) for name, topic in topics.items()}
-            reports.append(self._records.report(time.monotonic(), publishers, self._inputs.state()))
+            inputs = self._records.report(time.monotonic(), publishers, self._inputs.state())
+            reports.append(with_odometry(inputs, self._motion))
         self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
         self._status.publish(diagnostic_array(reports, stamp, node_name=self.get_name(), hardware_id=""))
