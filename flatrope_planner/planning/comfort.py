@@ -6,7 +6,7 @@ import numpy as np
 
 from flatrope_planner.dimensions import FUTURE_PERIOD_S
 from flatrope_planner.domain import Floats, Trajectory
-from flatrope_planner.planning.ego_motion import EgoMotion
+from flatrope_planner.planning.driven_arc import DrivenArc
 
 # Slopes are taken over this many points (0.7 s): the difference of two points of a learnt plan is mostly noise.
 # nuPlan smooths too, over 0.5 to 1.5 s.
@@ -32,7 +32,7 @@ YAW_RATE = ComfortBound("yaw rate", "rad/s", -0.95, 0.95)
 YAW_ACCELERATION = ComfortBound("yaw acceleration", "rad/s^2", -1.93, 1.93)
 
 
-def discomforts(trajectory: Trajectory, ego: EgoMotion) -> tuple[str, ...]:
+def discomforts(trajectory: Trajectory, ego: DrivenArc) -> tuple[str, ...]:
     """The bounds exceeded, each with the furthest value, such as "jerk 9.1 m/s^3"."""
     speed = np.concatenate([[ego.speed_mps], trajectory.speed_mps])
     accel = _slopes(speed)
