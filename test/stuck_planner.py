@@ -72,7 +72,7 @@ def main() -> None:
         return StuckNode(load) if what == "closing" else PlannerNode(load)
 
     core.fail = be_stuck
-    sys.argv[1:2] = ["--ros-args"]
+    sys.argv[1:2] = ["--ros-args", "-p", "max_input_age_s:=0.0"]
     run_node(make)
 
 

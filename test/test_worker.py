@@ -77,8 +77,8 @@ def test_ticks_that_fall_due_while_one_is_in_flight_are_dropped_and_counted() ->
         polled_until(worker, core.planning.is_set)
         worker.poll()
         assert worker.dropped_ticks == 0
-        for end_s in (3.5, 4.0, 4.2):
-            feed(inputs, end_s - 0.45, end_s)
+        for from_s, until_s in ((3.05, 3.5), (3.55, 4.0), (4.05, 4.2)):
+            feed(inputs, from_s, until_s)
             for _ in range(3):
                 worker.poll()
         assert worker.dropped_ticks == 2
