@@ -171,10 +171,16 @@ class PlanningWorker:
                 if self._ending:
                     return
                 epoch = self._epoch
-            if epoch != drive:
-                core.reset()
-                drive = epoch
-            self._tick(core, epoch)
+            try:
+                if epoch != drive:
+                    core.reset()
+                    drive = epoch
+                self._tick(core, epoch)
+            except Exception as err:
+                # Whatever goes wrong with one tick, the next one is planned.
+                with self._wakes:
+                    self.failed_ticks += 1
+                    self._tick_failure = _in_one_line(err)
             with self._wakes:
                 self._busy = False
 
