@@ -1,5 +1,6 @@
 """Set-up of all tests: their ROS traffic stays on this machine and in a domain of its own."""
 
+import atexit
 import fcntl
 import os
 import tempfile
@@ -28,4 +29,5 @@ def reserve_domain() -> tuple[int, TextIO]:
 # Before anything imports rclpy.
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 _domain, _reservation = reserve_domain()
+atexit.register(_reservation.close)
 os.environ["ROS_DOMAIN_ID"] = str(_domain)
