@@ -44,7 +44,7 @@ def northward(step: int) -> Odometry:
 @pytest.mark.parametrize(
     ("wanted", "read_as", "complaint"),
     [
-        ("auto", "parent", ""),
+        ("auto", "parent", "in the parent frame map instead of the child frame base_link, and read so"),
         ("parent", "parent", ""),
         ("child", "child", "in the parent frame, twist_frame is child (child base_link, parent map)"),
     ],

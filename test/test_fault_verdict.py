@@ -114,6 +114,16 @@ def test_stamps_of_damaged_pictures_are_forgotten_when_time_goes_back() -> None:
     assert known.garbage_ns == set()
 
 
+def test_a_leap_back_that_shows_only_after_its_order_ends_when_it_shows() -> None:
+    leapt = [Beat(START_S + 12.05 + 0.05 * i, 7_050_000_000 + 50_000_000 * i) for i in range(100)]
+    known = timeline()
+    known.beats[:] = [beat for beat in known.beats if beat.wall_s <= START_S + 12.0] + leapt
+    assert known.clock_at(START_S + 12.0) == 12_000_000_000
+    assert known.clock_from(START_S + 12.0) == 7_050_000_000
+    # Time that goes on as it should is what it was at that moment.
+    assert known.clock_from(START_S + 11.0) == 11_000_000_000
+
+
 def test_events_survive_a_line_of_output() -> None:
     for event in (seen(3.0), NAMED[0], Beat(1.5, 7)):
         again = from_line(f"[plan_witness] {to_line(event)}")

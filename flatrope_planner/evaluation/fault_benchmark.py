@@ -109,7 +109,7 @@ def _trial(stage: FaultStage, fault: Fault, start: PlannerStart) -> Trial:
 
 def _recovered(stage: FaultStage, ended_s: float) -> bool:
     """Whether a good plan for a moment after the fault has come."""
-    end_ns, plans = stage.timeline.clock_at(ended_s), stage.plans_since(ended_s)
+    end_ns, plans = stage.timeline.clock_from(ended_s), stage.plans_since(ended_s)
     after = [plan for plan in plans if plan.status == OK and plan.t0_ns > end_ns]
     return any(not defect_of(plan, stage.timeline, stage.drive) for plan in after)
 

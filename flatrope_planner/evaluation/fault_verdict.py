@@ -95,7 +95,7 @@ def defect_of(plan: PlanSeen, timeline: Timeline, truth: Drive) -> str:
 
 def _recovery(good: Sequence[PlanSeen], trial: Trial, timeline: Timeline) -> float | None:
     """Time from the fault's end to the first good plan for a moment after it."""
-    end_ns = timeline.clock_at(trial.ended_s)
+    end_ns = timeline.clock_from(trial.ended_s)
     after = [plan.wall_s - trial.ended_s for plan in good if plan.wall_s > trial.ended_s and plan.t0_ns > end_ns]
     return min(after, default=None)
 

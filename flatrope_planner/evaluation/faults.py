@@ -120,7 +120,7 @@ _MODEL = tuple(
         ("raises", "raises", "each tick raises", r"fail|raise|RuntimeError", 2.5),
         ("not_finite", "not_finite", "plans of NaN", r"finite|nan", 2.5),
         ("teleports", "teleports", "plans that begin 50 m away", r"teleport|jump|leap|feasib|ego|start|away", 2.5),
-        ("reverses", "reverses", "plans that reverse", r"revers|backward|feasib", 2.5),
+        ("reverses", "reverses", "plans that reverse", r"revers|backward|feasib|begins with -", 2.5),
     )
 )
 _COMPRESSED = (

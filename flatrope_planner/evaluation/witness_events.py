@@ -10,6 +10,8 @@ from typing import Any
 
 PREFIX = "event: "
 AROUND_S = 0.5
+# A leap that was ordered shows within this time (s).
+SETTLED_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,11 @@ class Timeline:
             if beat.wall_s <= wall_s:
                 return beat.clock_ns
         return 0
+
+    def clock_from(self, wall_s: float) -> int:
+        """The time on /clock (ns) as it goes on from a moment, also where it leaps back just then."""
+        coming = [beat.clock_ns for beat in self.beats if wall_s < beat.wall_s <= wall_s + SETTLED_S]
+        return min([self.clock_at(wall_s), *coming])
 
     def beats_around(self, wall_s: float) -> list[Beat]:
         """The messages on /clock of the half second before and after a moment."""

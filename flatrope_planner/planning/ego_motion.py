@@ -50,6 +50,11 @@ class EgoMotion:
                 f"odometry's twist fits its poses neither in the child frame {child} nor in the parent frame {parent}: "
                 "speed is taken from the poses"
             )
+        elif fit is TwistFit.PARENT and self._wanted == AUTO:
+            complaints.append(
+                f"odometry's twist is in the parent frame {parent} instead of the child frame {child}, and read so; "
+                "twist_frame: parent asks for that"
+            )
         elif fit is not None and self._wanted not in (AUTO, fit.value):
             complaints.append(
                 f"odometry's twist fits its poses in the {fit.value} frame, twist_frame is {self._wanted} "
