@@ -29,6 +29,7 @@ setup(
         (f"share/{PACKAGE}", ["package.xml"]),
         (f"share/{PACKAGE}/config", files("config")),
         (f"share/{PACKAGE}/launch", files("launch")),
+        (f"share/{PACKAGE}/msg", files("msg")),
     ],
     zip_safe=False,
     python_requires=">=3.10",

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from flatrope_planner.arguments import COUNT, JOBS, output_folder, real_number
 from flatrope_planner.errors import FlatropeError, InputError, SetupError
+from flatrope_planner.evaluation.replay.arguments import add_replay_arguments
 
 Result = Mapping[str, Any]
 
@@ -64,6 +65,7 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
     report = _command(commands, "report", _report, "make the report of a recorded bag")
     report.add_argument("bag", type=Path, help="folder of a bag, or a single .mcap file")
     report.add_argument("--html", type=Path, metavar="FILE", help="default: report.html beside the bag")
+    add_replay_arguments(_command(commands, "replay", _replay, "what the planner would have done on recorded drives"))
     bench = commands.add_parser("bench", help="measure", description="Measure.")
     _add_benchmarks(bench.add_subparsers(metavar="WHAT", required=True))
     train = commands.add_parser("train", help="train", description="Train.").add_subparsers(
@@ -197,6 +199,18 @@ def _report(arguments: argparse.Namespace) -> Result:
     html: Path = arguments.html or (bag if bag.is_dir() else bag.parent) / "report.html"
     summary = write_report(bag, html)
     print(f"report: {html}")
+    return summary
+
+
+def _replay(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.replay.command import describe, run_replay
+
+    cameras = dict(_pairs(arguments.camera, "=", "NAME=TOPIC"))
+    summary, failed = run_replay(arguments, cameras)
+    print(describe(summary, arguments.out))
+    if failed:
+        msg = f"{failed} of {len(summary['bags'])} bags could not be replayed"
+        raise InputError(msg)
     return summary
 
 

@@ -1,10 +1,10 @@
 """Finds and reads the files of config/."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
-from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 
 from flatrope_planner.errors import SetupError, reason
 
@@ -17,7 +17,7 @@ def config_file(name: str) -> Path:
     Raises:
         SetupError: if there is none.
     """
-    roots = [Path(__file__).resolve().parents[2], *_installed()]
+    roots = [Path(__file__).resolve().parents[2], *_installed(), Path(sys.prefix) / "share" / PACKAGE]
     for root in roots:
         path = root / "config" / name
         if path.is_file():
@@ -26,10 +26,22 @@ def config_file(name: str) -> Path:
     raise SetupError(msg)
 
 
+def message_definitions() -> Path:
+    """The folder of the package's .msg files.
+
+    Raises:
+        SetupError: if the package is neither installed nor checked out.
+    """
+    return config_file("recorder.param.yaml").parent.parent / "msg"
+
+
 def _installed() -> list[Path]:
     try:
+        # Some commands run where there is no ROS.
+        from ament_index_python.packages import get_package_share_directory
+
         return [Path(get_package_share_directory(PACKAGE))]
-    except (PackageNotFoundError, OSError):
+    except (LookupError, ImportError, OSError):
         # Not installed, or nothing is sourced at all.
         return []
 

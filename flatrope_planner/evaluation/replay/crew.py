@@ -1,0 +1,87 @@
+"""Replays many bags on several processes: one that breaks does not stop the others, nor does one that dies."""
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from typing import Any
+
+from flatrope_planner.evaluation.replay.bag_result import FAILED, replayed
+from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask, contestants_of
+
+Result = dict[str, Any]
+# How often progress is looked at (s).
+LOOK_S = 0.5
+
+# Filled in each process: how much of each bag has been read (0 to 1).
+_SHARES: list[Any] = []
+
+
+def replay_all(tasks: Sequence[ReplayTask], jobs: int, told: Callable[[float], None]) -> Iterator[Result]:
+    """The results as they come, in any order.
+
+    Args:
+        tasks: what to replay.
+        jobs: processes at work.
+        told: hears from time to time how much of all bags has been read (0 to 1, by size).
+    """
+    context = multiprocessing.get_context("spawn")
+    shares = context.Array("d", len(tasks), lock=False)
+    sizes = [max(task.size, 1) for task in tasks]
+    left, alone = dict(enumerate(tasks)), False
+    while left:
+        # After a process has died, those that may have killed it get one for themselves, until it is known who did.
+        batch = dict([next(iter(left.items()))]) if alone else dict(left)
+        found = False
+        with ProcessPoolExecutor(min(jobs, len(batch)), context, initializer=_share_with, initargs=(shares,)) as pool:
+            futures: dict[Future[Result], int] = {pool.submit(_work, n, task): n for n, task in batch.items()}
+            try:
+                for future in _finished(futures, partial(_tell, told, shares, sizes)):
+                    number = futures[future]
+                    if isinstance(future.exception(), BrokenProcessPool):
+                        if not alone:
+                            break
+                        found, result = True, _died(tasks[number])
+                    else:
+                        result = future.result()
+                    del left[number]
+                    shares[number] = 1.0
+                    yield result
+            finally:
+                pool.shutdown(cancel_futures=True)
+        alone = not found
+
+
+def _finished(futures: dict[Future[Result], int], look: Callable[[], None]) -> Iterator[Future[Result]]:
+    waiting = set(futures)
+    while waiting:
+        done, waiting = wait(waiting, LOOK_S, FIRST_COMPLETED)
+        look()
+        yield from done
+
+
+def _tell(told: Callable[[float], None], shares: Any, sizes: Sequence[int]) -> None:
+    told(sum(share * size for share, size in zip(shares, sizes, strict=True)) / sum(sizes))
+
+
+def _share_with(shares: Any) -> None:
+    _SHARES[:] = [shares]
+
+
+def _work(number: int, task: ReplayTask) -> Result:
+    def told(share: float) -> None:
+        _SHARES[0][number] = share
+
+    return replayed(task, partial(contestants_of, task.lineup), told)
+
+
+def _died(task: ReplayTask) -> Result:
+    error = f"{task.bag}: the process that replayed it died; it may have run out of memory"
+    return {
+        "schema": SCHEMA_VERSION,
+        "name": task.name,
+        "status": FAILED,
+        "error": error,
+        "run": {"path": str(task.bag)},
+    }

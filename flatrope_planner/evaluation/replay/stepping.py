@@ -1,0 +1,129 @@
+"""Cuts the observations out of a recorded drive that a planner would have planned from, always the same ones.
+
+The planner node's own buffer and its own rule of when a tick is due. Only what arrives is different: a picture waits
+until odometry has reached its stamp, so that nothing depends on which of two messages was faster.
+"""
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from flatrope_planner.domain import CameraFrame, Observation, ObservationSpec, seconds_to_ns
+from flatrope_planner.errors import InputError, NotReadyError
+from flatrope_planner.evaluation.replay.picture_store import Decode, PictureStore, RawPicture
+from flatrope_planner.evaluation.replay.schedule import Schedule
+from flatrope_planner.planning.observation import ObservationBuffer
+from flatrope_planner.planning.odometry import KEPT_SPAN_S, MAX_SAMPLES, OdometrySample
+from flatrope_planner.planning.pose import Pose
+from flatrope_planner.planning.stream import Stream
+
+# Recorded time that a picture waits for odometry: what comes later than that is missing.
+LONGEST_WAIT_S = 0.5
+# Stands for a picture that nobody has asked for yet.
+UNSEEN = np.zeros((1, 1, 3), np.uint8)
+
+
+@dataclass(frozen=True)
+class DueTick:
+    """An observation, and the ego's pose at its t0."""
+
+    observation: Observation
+    pose_t0: Pose
+
+
+class Stepper:
+    """Takes in what was recorded, hands out the ticks that are due."""
+
+    def __init__(self, spec: ObservationSpec, schedule: Schedule, decode: Decode) -> None:
+        """Hand out observations as `spec` wants them, when the schedule says so."""
+        self._buffer, self._store = ObservationBuffer(spec), PictureStore(spec, decode)
+        self._odometry = Stream[OdometrySample](KEPT_SPAN_S, MAX_SAMPLES)
+        # When each picture was recorded (ns), and the picture.
+        self._waiting: deque[tuple[int, RawPicture]] = deque()
+        self._schedule = schedule
+        self._last_t0_ns: int | None = None
+        # Why there was no observation when one was due -> how often.
+        self.not_ready: Counter[str] = Counter()
+        # Pictures asked for that could not be decoded, as topic and complaint.
+        self.broken: list[tuple[str, str]] = []
+
+    def add_odometry(self, sample: OdometrySample) -> None:
+        """Take in a pose."""
+        if self._odometry.began_anew(sample.stamp_ns):
+            self._odometry = Stream(KEPT_SPAN_S, MAX_SAMPLES)
+        self._odometry.add(sample)
+        self._buffer.add_odometry(sample)
+
+    def add_picture(self, picture: RawPicture, log_ns: int) -> None:
+        """Take in a picture that was recorded at a time."""
+        self._waiting.append((log_ns, picture))
+
+    def set_command(self, command: str) -> None:
+        """Set the route hint; an empty one ends it."""
+        self._buffer.set_command(command or None)
+
+    def due(self, now_ns: int | None) -> Iterator[DueTick]:
+        """The ticks that have fallen due at this time of the recording; None: at its end."""
+        while self._waiting and self._is_ready(*self._waiting[0], now_ns):
+            _, picture = self._waiting.popleft()
+            self._store.add(picture)
+            self._buffer.add_image(picture.camera, CameraFrame(picture.stamp_ns, UNSEEN))
+            tick = self._tick()
+            if tick is not None:
+                yield tick
+
+    def _is_ready(self, log_ns: int, picture: RawPicture, now_ns: int | None) -> bool:
+        if now_ns is None or now_ns - log_ns >= seconds_to_ns(LONGEST_WAIT_S):
+            return True
+        return bool(self._odometry.stamps_ns) and self._odometry.stamps_ns[-1] >= picture.stamp_ns
+
+    def _tick(self) -> DueTick | None:
+        """The newest observation, if it is due and complete."""
+        while self._is_due(self._buffer.newest_t0_ns()):
+            try:
+                observation = self._buffer.observe()
+                pose_t0 = self._buffer.pose_at(observation.t0_ns)
+            except NotReadyError as err:
+                self.not_ready[_without_numbers(str(err))] += 1
+                return None
+            seen = self._seen(observation)
+            if seen is not None:
+                self._last_t0_ns = observation.t0_ns
+                return DueTick(seen, pose_t0)
+        return None
+
+    def _is_due(self, newest_ns: int | None) -> bool:
+        """Whether to look for an observation; while a camera is silent, to hear which one."""
+        return newest_ns is None or self._schedule.is_due(newest_ns, self._last_t0_ns)
+
+    def _seen(self, observation: Observation) -> Observation | None:
+        """The observation with its pictures; None if one of them is broken, which is then forgotten."""
+        frames = {}
+        for camera, unseen in observation.frames.items():
+            pictures = [self._store.find(camera, frame.stamp_ns) for frame in unseen]
+            for picture in pictures:
+                try:
+                    self._store.decoded([picture])
+                except InputError as err:
+                    self.broken.append((picture.message.topic, str(err)))
+                    self._forget(picture)
+                    return None
+            frames[camera] = self._store.decoded(pictures)
+        return replace(observation, frames=frames)
+
+    def _forget(self, broken: RawPicture) -> None:
+        """Fill the buffer again, as if this picture had never come."""
+        self._store.remove(broken)
+        self._buffer.clear()
+        for sample in self._odometry.samples:
+            self._buffer.add_odometry(sample)
+        for picture in self._store.pictures():
+            self._buffer.add_image(picture.camera, CameraFrame(picture.stamp_ns, UNSEEN))
+
+
+def _without_numbers(text: str) -> str:
+    """The same reason whatever the time: "odometry is 0.31 s behind" -> "odometry is ... behind"."""
+    return re.sub(r"\d+\.\d+ s", "...", text)
