@@ -12,7 +12,7 @@ CORE = {"arguments", "dimensions", "domain", "errors", "progress"}
 ROOMS = {
     "cli": {"bringup", "evaluation", "planning", "simulation", "speculation", "training", "vla", "_version"} | CORE,
     "nodes": {"bringup", "conversion", "evaluation", "msg", "planning", "simulation", "speculation", "vla"} | CORE,
-    "evaluation": {"bringup", "planning", "simulation", "speculation", "training", "vla"} | CORE,
+    "evaluation": {"bringup", "conversion", "planning", "simulation", "speculation", "training", "vla"} | CORE,
     "training": {"planning", "simulation", "speculation", "vla"} | CORE,
     "conversion": {"msg", "planning", "simulation"} | CORE,
     "bringup": {"dimensions", "errors"},

@@ -62,13 +62,13 @@ class BagReplay:
         Raises:
             InputError: if an input of the planner is not in the bag.
         """
+        self._start_ns, self._end_ns = source.span_ns
         spec = contestants.planner.observation_spec
         self.topics = choose_topics(source.topics, spec.cameras, options.wishes)
         self._source, self._contestants = source, contestants
         self._store = typestore_of(source.connections)
         self._stepper = Stepper(spec, self._schedule(options), partial(decoded_picture, self._store))
         self._cameras = {topic: camera for camera, topic in self.topics.cameras.items()}
-        self._start_ns, self._end_ns = source.span_ns
         self._rows = RowMaker(self._start_ns)
         self._path, self._open = DrivenPath(), deque[tuple[OpenTick, SmallPicture]]()
         self._drive = 0

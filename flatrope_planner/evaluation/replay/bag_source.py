@@ -9,10 +9,9 @@ from pathlib import Path
 from types import TracebackType
 
 from rosbags.interfaces import Connection
-from rosbags.rosbag2 import Reader
 
 from flatrope_planner.errors import InputError, reason
-from flatrope_planner.evaluation.replay.bag_files import open_readers
+from flatrope_planner.evaluation.replay.bag_files import StorageReader, open_readers
 from flatrope_planner.evaluation.replay.unpacking import unpacked
 
 CDR = "cdr"
@@ -48,7 +47,7 @@ class BagSource:
         # What is missing or damaged, a line each; grows while messages are read.
         self.notes: list[str] = []
         self._stack = ExitStack()
-        self._readers: list[Reader] = []
+        self._readers: list[StorageReader] = []
 
     def __enter__(self) -> "BagSource":
         """Open the bag.
@@ -102,7 +101,7 @@ class BagSource:
         for _, together in groupby(merge(*streams, key=_log_ns), key=_log_ns):
             yield sorted(together, key=lambda message: (message.topic, message.cdr[:16]))
 
-    def _messages(self, reader: Reader, topics: frozenset[str]) -> Iterator[RawMessage]:
+    def _messages(self, reader: StorageReader, topics: frozenset[str]) -> Iterator[RawMessage]:
         wanted = [c for c in reader.connections if c.topic in topics and _is_cdr(c)]
         if not wanted:
             return

@@ -20,4 +20,9 @@ def open_unpacked(file: Path) -> IO[bytes]:
 
 def unpacked(message: bytes) -> bytes:
     """The message; those of a bag packed message by message are unpacked where its metadata did not tell."""
-    return zstd.decompress(message) if message[:4] == MAGIC else message
+    return decompressed(message) if message[:4] == MAGIC else message
+
+
+def decompressed(data: bytes) -> bytes:
+    """The content of one packed piece."""
+    return zstd.decompress(data)
