@@ -142,6 +142,10 @@ def _add_benchmarks(commands: Any) -> None:
     retrieval = _command(commands, "retrieval", _bench_retrieval, "how far earlier texts draft recorded rationales")
     retrieval.add_argument("--corpus", type=Path, required=True, metavar="FILE", help="JSON lines, may be gzipped")
     retrieval.add_argument("--jobs", type=JOBS, default=2, help="processes at work (default: %(default)s)")
+    replay = _command(commands, "replay", _bench_replay, "how fast bags are read, apart from the model")
+    replay.add_argument(
+        "--seconds", type=real_number(4.0, 600.0), default=10.0, help="length of the bags (default: %(default)s)"
+    )
     transport = _command(commands, "transport", _bench_transport, "share of large pictures that reach the planner")
     # As long as the parameter it becomes allows.
     seconds = real_number(0.1, 600.0)
@@ -292,6 +296,14 @@ def _bench_retrieval(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.retrieval_benchmark import run_retrieval_benchmark, table
 
     result = run_retrieval_benchmark(arguments.corpus, arguments.jobs)
+    print(table(result))
+    return result
+
+
+def _bench_replay(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.replay.benchmark import run_replay_benchmark, table
+
+    result = run_replay_benchmark(arguments.seconds)
     print(table(result))
     return result
 

@@ -1,4 +1,4 @@
-"""Errors of plans against what was driven: by hand, and by a second implementation that shares nothing with the first."""
+"""Errors of plans against what was driven: by hand, and by a second implementation of other parts."""
 
 import math
 

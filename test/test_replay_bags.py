@@ -162,7 +162,7 @@ def test_a_file_without_messages_is_one_line(tmp_path: Path, share: float, name:
 
 @pytest.mark.parametrize("name", ["mcap", "db3"])
 def test_a_file_that_breaks_off_is_replayed_as_far_as_it_goes(tmp_path: Path, name: str) -> None:
-    drive = Drive(picture=lambda time_s, camera: big_image_message(time_s, camera))
+    drive = Drive(picture=big_image_message)
     bag = write_bag(tmp_path / "drive", drive, Storage(MCAP if name == "mcap" else SQLITE))
     file = bag / f"drive.{name}"
     file.write_bytes(file.read_bytes()[: int(0.6 * file.stat().st_size)])
@@ -348,10 +348,8 @@ def test_topics_can_be_named(tmp_path: Path) -> None:
     assert result["topics"]["cameras"]["front_wide"] == CAMERA_TOPICS["front_tele"]
     assert result["errors"]["1s"]["final_longitudinal_m"] == pytest.approx(1.0)
     missing = replay(bag, tmp_path / "out", options=ReplayOptions(0.5, wishes=TopicWishes(odometry="/nowhere")))
-    assert (
-        missing["error"]
-        == f"{bag}: no nav_msgs/msg/Odometry topic /nowhere with messages; there is: {', '.join(sorted([ODOMETRY_TOPIC, '/gps/odom']))}"
-    )
+    there = ", ".join(sorted([ODOMETRY_TOPIC, "/gps/odom"]))
+    assert missing["error"] == f"{bag}: no nav_msgs/msg/Odometry topic /nowhere with messages; there is: {there}"
 
 
 def test_parts_of_a_bag_are_one_stream(tmp_path: Path, expected: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Whether passengers would like a plan: nuPlan's bounds on a plan, NAVSIM's on how much it differs from the last."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -83,10 +84,16 @@ def changes(last: MotionProfile, now: MotionProfile, apart_s: float) -> dict[str
 
 def slopes(values: Floats) -> Floats:
     """Slope per second at each of N values: of the straight line through those around it, fewer at the ends."""
+    return np.asarray(_slope_weights(len(values)) @ values)
+
+
+@cache
+def _slope_weights(count: int) -> Floats:
+    """float64 (N, N): row i gives the slope at value i."""
     half = SLOPE_POINTS // 2
-    result = np.empty(len(values))
-    for i in range(len(values)):
-        near = np.arange(max(0, i - half), min(len(values), i + half + 1))
+    weights = np.zeros((count, count))
+    for i in range(count):
+        near = np.arange(max(0, i - half), min(count, i + half + 1))
         centred = near - near.mean()
-        result[i] = centred @ values[near] / (centred @ centred)
-    return result / FUTURE_PERIOD_S
+        weights[i, near] = centred / (centred @ centred) / FUTURE_PERIOD_S
+    return weights
