@@ -80,6 +80,7 @@ def _replayed(
     started_s = time.perf_counter()
     totals, times, moments = Totals(), TickTimes(), WorstMoments()
     planned_at_s: list[float] = []
+    ade_m: dict[int, dict[str, float]] = {}
     with BagSource(task.bag) as source:
         replay = BagReplay(source, contestants, task.options)
         target = task.lineup.settings.target
@@ -91,6 +92,8 @@ def _replayed(
                 times.add(scored.row)
                 moments.offer(scored.row, scored.picture)
                 planned_at_s.append(scored.row["t0_s"])
+                errors = scored.row["errors"]
+                ade_m[scored.tick.t0_ns] = {name: each["ade_m"] for name, each in errors.items() if "ade_m" in each}
         if not planned_at_s:
             raise InputError(_why_no_plan(task, replay, source))
         eye = replay.calibration.eye(next(iter(replay.topics.cameras.values())), replay.ego_frame)
@@ -102,7 +105,7 @@ def _replayed(
     wall_s = time.perf_counter() - started_s
     health = contestants.planner.health
     result |= {"drafter": health.drafter, "exactness": health.exactness, **totals.summary()}
-    result["recorded_plans"] = replay.recorded_plans.summary()
+    result["recorded_plans"] = replay.recorded_plans.summary(ade_m)
     result["run"] = {
         "path": str(task.bag),
         "wall_s": round(wall_s, 3),

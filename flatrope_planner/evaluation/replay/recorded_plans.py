@@ -1,15 +1,16 @@
 """Plans that a planner published while the bag was recorded: measured as the replay's own are."""
 
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
-from flatrope_planner.evaluation.replay.displacement import PlannedPoses, errors_by_horizon
+from flatrope_planner.evaluation.replay.displacement import HORIZONS_S, PlannedPoses, errors_by_horizon
 from flatrope_planner.evaluation.replay.driven_path import DrivenPath
-from flatrope_planner.evaluation.replay.horizon_totals import HorizonTotals
+from flatrope_planner.evaluation.replay.horizon_totals import HorizonTotals, mean
 from flatrope_planner.evaluation.replay.messages import nanoseconds, placed
 from flatrope_planner.evaluation.replay.rows import rounded
 from flatrope_planner.planning.pose import Pose, rotation_matrix
@@ -33,6 +34,8 @@ class RecordedPlans:
         """None yet."""
         self._open: deque[_Recorded] = deque()
         self._totals = HorizonTotals()
+        # t0 (ns) -> horizon -> ADE (m), of those plans that have it.
+        self._ade_m: dict[int, dict[str, float]] = {}
         self.count = 0
 
     def take(self, message: Any) -> None:
@@ -49,13 +52,29 @@ class RecordedPlans:
             self._totals.add(
                 {name: {"unavailable": e} if isinstance(e, str) else asdict(e) for name, e in found.items()}
             )
+            self._ade_m[plan.t0_ns] = {name: e.ade_m for name, e in found.items() if not isinstance(e, str)}
             self.count += 1
 
-    def summary(self) -> dict[str, Any]:
-        """Their number and errors; unavailable if the bag has none."""
+    def summary(self, replayed_ade_m: Mapping[int, Mapping[str, float]]) -> dict[str, Any]:
+        """Their number and errors, and how those planned for the same t0 in the replay compare.
+
+        Args:
+            replayed_ade_m: t0 (ns) -> horizon -> ADE (m) of the replay's plans.
+        """
         if not self.count:
             return {"unavailable": "no planner was at work when the bag was recorded"}
-        return {"plans": self.count, "errors": rounded(self._totals.summary())}
+        common = sorted(set(self._ade_m) & set(replayed_ade_m))
+        same_t0 = {
+            "plans": len(common),
+            "recorded_ade_m": _means([self._ade_m[t0_ns] for t0_ns in common]),
+            "replayed_ade_m": _means([replayed_ade_m[t0_ns] for t0_ns in common]),
+        }
+        return {"plans": self.count, "errors": rounded(self._totals.summary()), "same_t0": rounded(same_t0)}
+
+
+def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
+    columns = {horizon: [row[horizon] for row in rows if horizon in row] for horizon in HORIZONS_S}
+    return {horizon: mean(column) if column else None for horizon, column in columns.items()}
 
 
 def _recorded(message: Any) -> _Recorded:
