@@ -17,7 +17,7 @@ from flatrope_planner.evaluation.replay.driven_path import DrivenPath
 from flatrope_planner.planning.odometry import OdometrySample
 from flatrope_planner.planning.pose import Pose, yaw_quaternion
 
-TIME_S = np.arange(1, 65) * 0.1
+TIME_S: Floats = np.linspace(0.1, 6.4, 64)
 T0_S = 10.0
 
 
@@ -140,7 +140,7 @@ def test_a_jump_to_another_place_is_no_motion() -> None:
 @pytest.mark.parametrize(("last_s", "counts"), [(2.9, True), (2.85, False), (3.0, True), (2.5, False)])
 def test_a_horizon_counts_if_the_plan_comes_close_to_it(last_s: float, counts: bool) -> None:
     motion = ahead(6.0)
-    time_s = np.append(np.arange(0.5, last_s - 1e-9, 0.5), last_s)
+    time_s: Floats = np.append(np.arange(0.5, last_s - 1e-9, 0.5), last_s)
     found = errors(straight_plan(5.0, time_s), path_along(motion, np.arange(0.0, 17.0, 0.1)), motion)
     assert isinstance(found["3s"], HorizonErrors) == counts
     assert found["6s"] == "the plan ends before"

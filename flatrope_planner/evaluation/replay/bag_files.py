@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,6 @@ from flatrope_planner.evaluation.replay.unpacking import open_unpacked
 METADATA = "metadata.yaml"
 STORAGE = (".mcap", ".db3")
 PACKED = (".zstd", ".zst")
-CUT_OFF = {".mcap": CutOffMcap, ".db3": CutOffSqlite}
 EXPECTED = "expected the folder of a rosbag2 bag, or an .mcap or .db3 file, which may be packed with zstd"
 
 
@@ -35,6 +34,9 @@ class StorageReader(Protocol):
     def messages(self, connections: Collection[Connection]) -> Iterator[tuple[Connection, int, bytes]]:
         """Connection, time of recording (ns) and content."""
         ...
+
+
+CUT_OFF: dict[str, Callable[[Path], StorageReader]] = {".mcap": CutOffMcap, ".db3": CutOffSqlite}
 
 
 def is_storage(path: Path) -> bool:

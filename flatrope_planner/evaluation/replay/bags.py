@@ -3,20 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from flatrope_planner.errors import InputError
-from flatrope_planner.evaluation.replay.bag_files import EXPECTED, METADATA, PACKED, is_storage
+from flatrope_planner.evaluation.replay.bag_files import METADATA, PACKED, is_storage
 
 
 def bags_at(paths: Sequence[Path]) -> dict[str, Path]:
-    """Bags by unique names; a folder that is no bag itself stands for all bags below it.
-
-    Raises:
-        InputError: if there are none.
-    """
-    bags = [bag for path in paths for bag in _bags_below(path)]
-    if not bags:
-        msg = f"{', '.join(map(str, paths))}: no bag is in there; {EXPECTED}"
-        raise InputError(msg)
+    """Bags by unique names; a folder that is no bag itself stands for all bags below it, else for itself."""
+    bags = [bag for path in paths for bag in _bags_below(path) or [path]]
     named: dict[str, Path] = {}
     for bag in dict.fromkeys(bags):
         name, number = _name(bag), 1
@@ -32,10 +24,8 @@ def _bags_below(path: Path) -> list[Path]:
         return [path]
     inside = sorted(path.iterdir())
     files = [file for file in inside if is_storage(file)]
-    return [
-        *files,
-        *(bag for folder in inside if folder.is_dir() and not _hidden(folder) for bag in _bags_below(folder)),
-    ]
+    folders = [folder for folder in inside if folder.is_dir() and not folder.name.startswith(".")]
+    return [*files, *(bag for folder in folders for bag in _bags_below(folder))]
 
 
 def _is_bag(folder: Path) -> bool:
@@ -44,13 +34,7 @@ def _is_bag(folder: Path) -> bool:
         return True
     inside = list(folder.iterdir())
     files = [file for file in inside if is_storage(file)]
-    if not files:
-        return not any(path.is_dir() for path in inside)
-    return len(files) == len(inside) or all(file.name.startswith(folder.name) for file in files)
-
-
-def _hidden(folder: Path) -> bool:
-    return folder.name.startswith(".")
+    return bool(files) and (len(files) == len(inside) or all(file.name.startswith(folder.name) for file in files))
 
 
 def _name(bag: Path) -> str:

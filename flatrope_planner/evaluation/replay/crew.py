@@ -11,6 +11,7 @@ from flatrope_planner.evaluation.replay.bag_result import FAILED, replayed
 from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask, contestants_of
 
 Result = dict[str, Any]
+Work = Callable[[ReplayTask, Callable[[float], None]], Result]
 # How often progress is looked at (s).
 LOOK_S = 0.5
 
@@ -18,13 +19,21 @@ LOOK_S = 0.5
 _SHARES: list[Any] = []
 
 
-def replay_all(tasks: Sequence[ReplayTask], jobs: int, told: Callable[[float], None]) -> Iterator[Result]:
+def replay_in_process(task: ReplayTask, told: Callable[[float], None]) -> Result:
+    """Replay with planners that this process loads once."""
+    return replayed(task, partial(contestants_of, task.lineup), told)
+
+
+def replay_all(
+    tasks: Sequence[ReplayTask], jobs: int, told: Callable[[float], None], work: Work = replay_in_process
+) -> Iterator[Result]:
     """The results as they come, in any order.
 
     Args:
         tasks: what to replay.
         jobs: processes at work.
         told: hears from time to time how much of all bags has been read (0 to 1, by size).
+        work: replays one of them in its process, and tells how much of it has been read.
     """
     context = multiprocessing.get_context("spawn")
     shares = context.Array("d", len(tasks), lock=False)
@@ -35,7 +44,7 @@ def replay_all(tasks: Sequence[ReplayTask], jobs: int, told: Callable[[float], N
         batch = dict([next(iter(left.items()))]) if alone else dict(left)
         found = False
         with ProcessPoolExecutor(min(jobs, len(batch)), context, initializer=_share_with, initargs=(shares,)) as pool:
-            futures: dict[Future[Result], int] = {pool.submit(_work, n, task): n for n, task in batch.items()}
+            futures: dict[Future[Result], int] = {pool.submit(_work, work, n, task): n for n, task in batch.items()}
             try:
                 for future in _finished(futures, partial(_tell, told, shares, sizes)):
                     number = futures[future]
@@ -69,11 +78,11 @@ def _share_with(shares: Any) -> None:
     _SHARES[:] = [shares]
 
 
-def _work(number: int, task: ReplayTask) -> Result:
+def _work(work: Work, number: int, task: ReplayTask) -> Result:
     def told(share: float) -> None:
         _SHARES[0][number] = share
 
-    return replayed(task, partial(contestants_of, task.lineup), told)
+    return work(task, told)
 
 
 def _died(task: ReplayTask) -> Result:

@@ -1,36 +1,59 @@
 """What a replay plans with: the parameters of the planner node, from its own parameter file, without ROS."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
 from flatrope_planner.bringup.configuration import default_parameters
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.arguments import PERIOD_LIMITS_S
-from flatrope_planner.speculation.exactness import Exactness, ExactnessMode
-from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
-
-E = TypeVar("E", bound=Enum)
 
 PLANNER_FILE = "planner.param.yaml"
 # Sections of a parameter file that reach the node, the more special later.
 SECTIONS = ("/**", "planner", "/planner")
 PARAMETERS = "ros__parameters"
+# What speculation knows (`vla.drafting.DrafterKind`, `speculation.exactness.ExactnessMode`), told without PyTorch.
+DRAFTERS = ("none", "prompt_lookup", "retrieval", "network", "hybrid")
+AUDIT = "audit"
+EXACTNESS = ("canonical", "tolerant", AUDIT)
+MOST_NODES, MOST_EVERY = 127, 100_000
 
 
 @dataclass(frozen=True)
 class PlannerSettings:
-    """Of the planner node's parameters those that matter when nothing is live."""
+    """Of the planner node's parameters those that matter when nothing is live; as in its file."""
 
     target: str
-    weights: Path | None
-    speculation: SpeculationOptions
+    # "" for those of the package.
+    weights: str
+    drafter: str
+    # "" for the one beside the weights.
+    draft: str
+    draft_nodes: int
+    exactness: str
+    audit_every: int
     compressed: bool
     period_s: float
+
+    def __post_init__(self) -> None:
+        self._require("drafter", self.drafter in DRAFTERS, f"one of {', '.join(DRAFTERS)}")
+        self._require("exactness", self.exactness in EXACTNESS, f"one of {', '.join(EXACTNESS)}")
+        self._require("draft_nodes", _is_whole(self.draft_nodes, 1, MOST_NODES), f"a whole number of [1, {MOST_NODES}]")
+        every = int(self.exactness == AUDIT)
+        self._require("audit_every", _is_whole(self.audit_every, every, MOST_EVERY), f"at least {every}")
+        low_s, high_s = PERIOD_LIMITS_S
+        is_number = isinstance(self.period_s, int | float) and not isinstance(self.period_s, bool)
+        self._require(
+            "period_s", is_number and low_s <= self.period_s <= high_s, f"a number of [{low_s:g}, {high_s:g}]"
+        )
+        self._require("compressed", isinstance(self.compressed, bool), "true or false")
+
+    def _require(self, name: str, fits: bool, expected: str) -> None:
+        if not fits:
+            msg = f"parameter {name} is {getattr(self, name)!r}, expected {expected}"
+            raise InputError(msg)
 
 
 def read_settings(file: Path | None) -> PlannerSettings:
@@ -48,7 +71,7 @@ def read_settings(file: Path | None) -> PlannerSettings:
             msg = f"{file} sets {unknown[0]!r}, which is no parameter of the planner; there are {', '.join(values)}"
             raise InputError(msg)
         values.update(own)
-    return _settings(values)
+    return PlannerSettings(**{field.name: values[field.name] for field in fields(PlannerSettings)})
 
 
 def _parameters_in(file: Path) -> dict[str, Any]:
@@ -65,38 +88,5 @@ def _parameters_in(file: Path) -> dict[str, Any]:
     return values
 
 
-def _settings(values: Mapping[str, Any]) -> PlannerSettings:
-    mode = _member(ExactnessMode, "exactness", values["exactness"])
-    every, period_s = values["audit_every"], values["period_s"]
-    low_s, high_s = PERIOD_LIMITS_S
-    if isinstance(period_s, bool) or not isinstance(period_s, int | float) or not low_s <= period_s <= high_s:
-        msg = f"parameter period_s is {period_s!r}, expected a number of [{low_s:g}, {high_s:g}]"
-        raise InputError(msg)
-    for name in ("audit_every", "draft_nodes"):
-        if type(values[name]) is not int or values[name] < int(name == "draft_nodes"):
-            msg = f"parameter {name} is {values[name]!r}, expected a whole number that is not negative"
-            raise InputError(msg)
-    if mode is ExactnessMode.AUDIT and not every:
-        msg = "parameter audit_every is 0, expected at least 1 where exactness is 'audit'"
-        raise InputError(msg)
-    drafter = _member(DrafterKind, "drafter", values["drafter"])
-    draft = _folder(values["draft"])
-    return PlannerSettings(
-        str(values["target"]),
-        _folder(values["weights"]),
-        SpeculationOptions(drafter, draft, values["draft_nodes"], Exactness(mode, every)),
-        bool(values["compressed"]),
-        float(period_s),
-    )
-
-
-def _member(kind: type[E], name: str, value: object) -> E:
-    try:
-        return kind(value)
-    except ValueError:
-        msg = f"parameter {name} is {value!r}, expected one of {', '.join(member.value for member in kind)}"
-        raise InputError(msg) from None
-
-
-def _folder(value: object) -> Path | None:
-    return Path(str(value)) if value else None
+def _is_whole(value: object, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most

@@ -53,7 +53,8 @@ class ReplayTask:
     @property
     def fingerprint(self) -> str:
         """Two tasks of the same fingerprint have the same result."""
-        models = [folder for folder in (self.lineup.settings.weights, self.lineup.settings.speculation.draft) if folder]
+        settings = self.lineup.settings
+        models = [Path(folder) for folder in (settings.weights, settings.draft) if folder]
         contents = [path for folder in models for path in sorted(folder.rglob("*")) if path.is_file()]
         facts = [SCHEMA_VERSION, __version__, self.lineup, self.options]
         files = [[path.name, *_state(path)] for path in (*self.files, *contents) if path.exists()]
@@ -75,17 +76,20 @@ def contestants_of(lineup: Lineup) -> Contestants:
     import torch
 
     from flatrope_planner.planning.core import warm_up
-    from flatrope_planner.speculation.exactness import Exactness
+    from flatrope_planner.speculation.exactness import Exactness, ExactnessMode
     from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
     from flatrope_planner.vla.loading import load_planner
 
     # With one thread each, results do not depend on how many processes share the machine.
     torch.set_num_threads(1)
     settings = lineup.settings
-    planner, plain = load_planner(settings.target, settings.weights, settings.speculation), None
+    weights, draft = (Path(folder) if folder else None for folder in (settings.weights, settings.draft))
+    exactness = Exactness(ExactnessMode(settings.exactness), settings.audit_every)
+    speculation = SpeculationOptions(DrafterKind(settings.drafter), draft, settings.draft_nodes, exactness)
+    planner, plain = load_planner(settings.target, weights, speculation), None
     warm_up(planner)
     if lineup.compare:
-        alone = SpeculationOptions(DrafterKind.NONE, None, settings.speculation.nodes, Exactness())
-        plain = load_planner(settings.target, settings.weights, alone)
+        alone = SpeculationOptions(DrafterKind.NONE, None, settings.draft_nodes)
+        plain = load_planner(settings.target, weights, alone)
         warm_up(plain)
     return Contestants(planner, lineup.samples, plain)
