@@ -282,7 +282,7 @@ def test_a_picture_that_cannot_be_decoded_is_as_if_it_had_never_come(tmp_path: P
     core = CheapCore()
     result = replay(write_bag(tmp_path / "drive", Drive(picture=sometimes_broken)), tmp_path / "out", Contestants(core))
     assert result["rejected"] == {CAMERA_TOPICS["front_wide"]: 1}
-    assert "cannot be decoded" in result["missing"][0]
+    assert "are neither JPEG nor PNG" in result["missing"][0]
     t0_s = [round(observation.t0_ns * 1e-9 - EPOCH_S, 3) for observation in core.seen]
     assert 4.0 not in t0_s
     assert 4.1 in t0_s

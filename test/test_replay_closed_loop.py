@@ -10,7 +10,15 @@ from drives import STORE, make, replay
 from rosbags.rosbag2 import StoragePlugin, Writer
 from stand_ins import straight
 
-from flatrope_planner.domain import Observation, Plan, Rationale, SpeculationHealth, SpeculationStats, Trajectory
+from flatrope_planner.domain import (
+    CameraFrame,
+    Observation,
+    Plan,
+    Rationale,
+    SpeculationHealth,
+    SpeculationStats,
+    Trajectory,
+)
 from flatrope_planner.evaluation.closed_loop import PlannerPilot
 from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.contestants import Contestants
@@ -65,14 +73,14 @@ class Recorder:
         self.poses: dict[int, Any] = {}
         add_image, add_odometry = buffer.add_image, buffer.add_odometry
 
-        def image(camera: str, frame: Any) -> None:
-            add_image(camera, frame)
+        def image(camera: str, frame: CameraFrame) -> bool:
             self.write(f"/carla/ego_vehicle/{camera}/image", frame.stamp_ns, image_of(frame, camera))
+            return add_image(camera, frame)
 
-        def odometry(sample: OdometrySample) -> None:
-            add_odometry(sample)
+        def odometry(sample: OdometrySample) -> bool:
             self.poses[sample.stamp_ns] = sample.pose
             self.write(ODOMETRY, sample.stamp_ns, odometry_of(sample))
+            return add_odometry(sample)
 
         buffer.add_image, buffer.add_odometry = image, odometry  # type: ignore[method-assign]
 
@@ -145,7 +153,11 @@ def plan_of(plan: Plan, start: Any) -> Any:
         points=points,
         status=0,
         status_reason="",
+        pending=False,
         target="sensitive",
+        consistency=0,
+        consistency_reason="",
+        comfort_exceeded=[],
     )
 
 

@@ -12,13 +12,15 @@ from drives import CheapCore, Drive, Sent, ahead, circling, header, image_messag
 from stand_ins import straight
 
 from flatrope_planner.domain import Floats, Plan, Rationale, SpeculationStats, Trajectory
-from flatrope_planner.evaluation.replay.comfort import changes, exceeded, profile_of, slopes
 from flatrope_planner.evaluation.replay.contestants import Contestants, comparison
+from flatrope_planner.evaluation.replay.extended_comfort import changes
 from flatrope_planner.evaluation.replay.page import write_page
 from flatrope_planner.evaluation.replay.rows import common_prefix_share
 from flatrope_planner.evaluation.replay.summary import rows_in, summary_of
 from flatrope_planner.evaluation.replay.totals import Totals
 from flatrope_planner.evaluation.report.recording import read_recording
+from flatrope_planner.planning.comfort import exceeded, profile_of
+from flatrope_planner.planning.ego_motion import EgoMotion
 
 TIME_S: Floats = np.linspace(0.1, 6.4, 64)
 
@@ -33,35 +35,31 @@ def plan_of(text: str, trajectory: Trajectory | None = None) -> Plan:
     return Plan(0, trajectory or straight(), Rationale(text), SpeculationStats(0, 0, 0, 0))
 
 
-def test_slopes_of_lines_and_parabolas_by_hand() -> None:
-    np.testing.assert_allclose(slopes(3.0 * TIME_S + 1.0), 3.0)
-    # The slope of a parabola at the middle of evenly spaced points is that of the line through them.
-    np.testing.assert_allclose(slopes(TIME_S**2)[3:-3], 2.0 * TIME_S[3:-3])
-
-
 @pytest.mark.parametrize(
-    ("trajectory", "broken"),
+    ("start_mps", "trajectory", "broken"),
     [
-        (moving(8.0, 0.0), {}),
-        (moving(5.0 + 2.3 * TIME_S, 0.0), {}),
-        (moving(5.0 + 2.5 * TIME_S, 0.0), {"longitudinal_acceleration": 2.5}),
-        (moving(30.0 - 4.2 * TIME_S, 0.0), {"longitudinal_acceleration": -4.2}),
-        (moving(8.0, 0.6 * TIME_S), {}),
-        (moving(8.0, -0.65 * TIME_S), {"lateral_acceleration": -5.2}),
-        (moving(1.0, 1.0 * TIME_S), {"yaw_rate": 1.0}),
+        (8.0, moving(8.0, 0.0), {}),
+        (5.0, moving(5.0 + 2.3 * TIME_S, 0.0), {}),
+        (5.0, moving(5.0 + 2.5 * TIME_S, 0.0), {"longitudinal acceleration": 2.5}),
+        (30.0, moving(30.0 - 4.2 * TIME_S, 0.0), {"longitudinal acceleration": -4.2}),
+        (8.0, moving(8.0, 0.6 * TIME_S), {}),
+        (8.0, moving(8.0, -0.65 * TIME_S), {"lateral acceleration": -5.2}),
+        (1.0, moving(1.0, 1.0 * TIME_S), {"yaw rate": 1.0}),
     ],
 )
-def test_bounds_of_comfort_by_hand(trajectory: Trajectory, broken: dict[str, float]) -> None:
-    assert exceeded(profile_of(trajectory)) == pytest.approx(broken)
+def test_bounds_of_comfort_by_hand(start_mps: float, trajectory: Trajectory, broken: dict[str, float]) -> None:
+    found = exceeded(profile_of(trajectory, EgoMotion(start_mps)))
+    assert {bound.quantity: worst for bound, worst in found.items()} == pytest.approx(broken)
 
 
 def test_change_between_plans_is_taken_where_both_speak() -> None:
-    steady, gentle = profile_of(moving(8.0, 0.0)), profile_of(moving(8.0 + 0.5 * TIME_S, 0.05 * TIME_S))
+    steady = profile_of(moving(8.0, 0.0), EgoMotion(8.0))
+    gentle = profile_of(moving(8.0 + 0.5 * TIME_S, 0.05 * TIME_S), EgoMotion(8.0))
     change = changes(steady, gentle, 0.5)
     assert change is not None
     assert change["yaw_rate"] == pytest.approx(0.05)
-    later = profile_of(moving(8.0 + 0.5 * (TIME_S + 0.5), 0.05 * TIME_S))
-    same = changes(profile_of(moving(8.0 + 0.5 * TIME_S, 0.05 * TIME_S)), later, 0.5)
+    later = profile_of(moving(8.0 + 0.5 * (TIME_S + 0.5), 0.05 * TIME_S), EgoMotion(8.25))
+    same = changes(gentle, later, 0.5)
     assert same is not None
     assert same["acceleration"] == pytest.approx(0.0, abs=0.02)
     assert changes(steady, gentle, 2.5) is None

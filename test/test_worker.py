@@ -61,10 +61,12 @@ def test_plans_once_per_period_of_the_inputs_time() -> None:
         assert len(delivered) == 1
         feed(inputs, 3.45, 3.5)
         polled_until(worker, lambda: len(delivered) == 2)
-    assert [tick.plan.t0_ns for tick in delivered] == [seconds_to_ns(3.0), seconds_to_ns(3.5)]
+    assert [tick.ego.t0_ns for tick in delivered] == [seconds_to_ns(3.0), seconds_to_ns(3.5)]
+    assert all(tick.plan is not None and tick.plan.t0_ns == tick.ego.t0_ns for tick in delivered)
     # The pose belongs to t0: 5 m/s from the start.
-    assert delivered[1].pose_t0.x_m == pytest.approx(17.5)
-    assert (delivered[1].frame_id, delivered[1].ticks, delivered[1].dropped_ticks) == ("map", 2, 0)
+    assert delivered[1].ego.pose.x_m == pytest.approx(17.5)
+    assert delivered[1].ego.motion.speed_mps == pytest.approx(5.0)
+    assert (delivered[1].ego.frame_id, delivered[1].ticks, delivered[1].dropped_ticks) == ("map", 2, 0)
 
 
 def test_ticks_that_fall_due_while_one_is_in_flight_are_dropped_and_counted() -> None:
@@ -146,9 +148,12 @@ def test_one_bad_tick_is_told_and_the_next_one_is_planned() -> None:
     with working(inputs, lambda: core) as (worker, delivered):
         polled_until(worker, lambda: levels(worker)["planning"] is Level.ERROR)
         assert "ValueError: out of cheese" in worker.reports()[1].message
+        # Whoever guards the plans hears of it.
+        assert [(tick.plan, tick.ego.t0_ns, tick.ticks) for tick in delivered] == [(None, seconds_to_ns(3.0), 0)]
+        assert "out of cheese" in delivered[0].failure
         core.fail = lambda: None
         feed(inputs, 3.05, 3.5)
-        polled_until(worker, lambda: len(delivered) == 1)
+        polled_until(worker, lambda: len(delivered) == 2)
         assert levels(worker)["planning"] is Level.OK
         assert (worker.ticks, worker.failed_ticks) == (1, 1)
 
@@ -164,7 +169,7 @@ def test_a_plan_from_before_the_clock_was_set_back_is_not_delivered() -> None:
         core.gate.set()
         feed(inputs, 1.0, 3.0)
         polled_until(worker, lambda: len(delivered) == 1)
-    assert delivered[0].plan.t0_ns == seconds_to_ns(3.0)
+    assert delivered[0].ego.t0_ns == seconds_to_ns(3.0)
 
 
 def test_closing_waits_for_the_plan_in_flight_but_does_not_deliver_it() -> None:

@@ -15,6 +15,7 @@ from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.cut_off_mcap import CutOffMcap
 from flatrope_planner.evaluation.replay.cut_off_sqlite import CutOffSqlite
 from flatrope_planner.evaluation.replay.unpacking import open_unpacked
+from flatrope_planner.evaluation.report.bounds import check_metadata
 
 METADATA = "metadata.yaml"
 STORAGE = (".mcap", ".db3")
@@ -62,6 +63,7 @@ def open_readers(path: Path, stack: ExitStack, notes: list[str]) -> list[Storage
     if not path.is_dir():
         return [_open_file(path, stack, notes)]
     if (path / METADATA).exists():
+        check_metadata(path)
         try:
             return [_opened(path, stack)]
         except InputError as err:

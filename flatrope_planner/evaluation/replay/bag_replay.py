@@ -22,7 +22,9 @@ from flatrope_planner.evaluation.replay.rows import OpenTick, RowMaker
 from flatrope_planner.evaluation.replay.schedule import AtTimes, EveryPeriod, Schedule
 from flatrope_planner.evaluation.replay.stepping import Stepper
 from flatrope_planner.evaluation.replay.topics import TopicWishes, choose_topics
+from flatrope_planner.planning.ego_motion import EgoMoment, ego_motion
 from flatrope_planner.planning.odometry import OdometrySample
+from flatrope_planner.planning.rear_axle_odometry import AUTO, RearAxleOdometry
 
 # Of the driven speed this much is kept for the timeline.
 TIMELINE_PERIOD_S = 0.2
@@ -39,6 +41,9 @@ class ReplayOptions:
     # Plan at the t0 of the plans that were recorded instead.
     at_recorded: bool = False
     wishes: TopicWishes = field(default_factory=TopicWishes)
+    # How far ahead of the rear axle the odometry's origin is (m), and in which frame its twist: child, parent, auto.
+    rear_axle_offset_m: float = 0.0
+    twist_frame: str = AUTO
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,6 @@ class ScoredTick:
     driven: DrivenPoses
     # What the first camera saw at t0.
     picture: SmallPicture
-    frame_id: str
 
 
 class BagReplay:
@@ -67,10 +71,14 @@ class BagReplay:
         self.topics = choose_topics(source.topics, spec.cameras, options.wishes)
         self._source, self._contestants = source, contestants
         self._store = typestore_of(source.connections)
-        self._stepper = Stepper(spec, self._schedule(options), partial(decoded_picture, self._store))
+        decode = partial(decoded_picture, self._store)
+        self._stepper = Stepper(spec, self._schedule(options), decode, self._begin_anew)
+        self._motion = RearAxleOdometry(options.rear_axle_offset_m, options.twist_frame)
         self._cameras = {topic: camera for camera, topic in self.topics.cameras.items()}
         self._rows = RowMaker(self._start_ns)
         self._path, self._open = DrivenPath(), deque[tuple[OpenTick, SmallPicture]]()
+        # Scored, but not handed out yet.
+        self._scored = deque[ScoredTick]()
         self._drive = 0
         self.calibration, self.recorded_plans = Calibration(), RecordedPlans()
         self.ego_frame = self.frame_id = ""
@@ -110,21 +118,33 @@ class BagReplay:
         span_ns, last_ns = max(self._end_ns - self._start_ns, 1), self._start_ns
         for moment in self._source.moments(self.topics.names):
             for message in moment:
-                yield from self._take(message)
+                self._take(message)
             now_ns = moment[0].log_ns
             if now_ns - last_ns > SILENCE_NS:
                 self.silent_s.append((ns_to_seconds(last_ns - self._start_ns), ns_to_seconds(now_ns - self._start_ns)))
             last_ns = now_ns
             self._plan(now_ns)
-            yield from self._close(self._path.newest_ns)
+            self._close(self._path.newest_ns)
+            yield from self._handed_out()
             told((now_ns - self._start_ns) / span_ns)
         self._plan(None)
-        yield from self._close(None)
-        for topic, complaint in self._stepper.broken:
+        self._close(None)
+        yield from self._handed_out()
+        for topic, complaint in (*self._stepper.broken, *self._stepper.strays()):
             self._reject(topic, complaint)
 
-    def _take(self, message: RawMessage) -> Iterator[ScoredTick]:
-        """Take in one message; where time begins anew, what is open ends."""
+    def _handed_out(self) -> Iterator[ScoredTick]:
+        while self._scored:
+            yield self._scored.popleft()
+
+    def _begin_anew(self) -> None:
+        """What is open ends with what was driven until now."""
+        self._close(None)
+        self._contestants.reset()
+        self._path, self._drive = DrivenPath(), self._drive + 1
+
+    def _take(self, message: RawMessage) -> None:
+        """Take in one message."""
         self.messages[message.topic] += 1
         try:
             if message.topic in self._cameras:
@@ -132,25 +152,23 @@ class BagReplay:
                 self._stepper.add_picture(picture, message.log_ns)
             elif message.topic == self.topics.odometry:
                 stamp_of(message)
-                content = read(self._store, message)
-                self.ego_frame, self.frame_id = content.child_frame_id, content.header.frame_id
-                yield from self._take_odometry(odometry_sample(content))
+                self._take_odometry(odometry_sample(read(self._store, message)))
             else:
                 self._take_other(message)
         except InputError as err:
             self._reject(message.topic, str(err))
 
-    def _take_odometry(self, sample: OdometrySample) -> Iterator[ScoredTick]:
-        if self._path.began_anew(sample.stamp_ns):
+    def _take_odometry(self, sample: OdometrySample) -> None:
+        self.frame_id, self.ego_frame = sample.frames
+        counted = self._stepper.add_odometry(self._motion.take(sample), self.topics.odometry)
+        if not counted:
+            # Perhaps time begins anew: what has come until now is planned first.
             self._plan(None)
-            yield from self._close(None)
-            self._contestants.reset()
-            self._path, self._drive = DrivenPath(), self._drive + 1
-        self._path.add(sample)
-        self._stepper.add_odometry(sample)
-        into_s = ns_to_seconds(sample.stamp_ns - self._start_ns)
-        if not self.driven or abs(into_s - self.driven[-1][0]) >= TIMELINE_PERIOD_S - 1e-6:
-            self.driven.append((round(into_s, 3), round(sample.speed_mps, 3)))
+        for each in counted:
+            self._path.add(each)
+            into_s = ns_to_seconds(each.stamp_ns - self._start_ns)
+            if not self.driven or abs(into_s - self.driven[-1][0]) >= TIMELINE_PERIOD_S - 1e-6:
+                self.driven.append((round(into_s, 3), round(each.speed_mps, 3)))
 
     def _take_other(self, message: RawMessage) -> None:
         content = read(self._store, message)
@@ -172,16 +190,17 @@ class BagReplay:
             planned = self._contestants.plan(due.observation)
             self.planning_s += time.perf_counter() - started_s
             first_camera = next(iter(due.observation.frames.values()))
-            tick = OpenTick(planned, due.pose_t0, self._drive)
+            ego = EgoMoment(planned.plan.t0_ns, due.pose_t0, self.frame_id, ego_motion(due.observation.ego_history))
+            tick = OpenTick(planned, ego, self._drive)
             self._open.append((tick, small_picture(first_camera[-1].image)))
 
-    def _close(self, until_ns: int | None) -> Iterator[ScoredTick]:
+    def _close(self, until_ns: int | None) -> None:
         """Score the plans whose future has been driven until a time; None: all of them."""
         self.recorded_plans.measure(self._path, until_ns)
         while self._open and (until_ns is None or self._open[0][0].end_ns <= until_ns):
             tick, picture = self._open.popleft()
             row, driven = self._rows.row(tick, self._path)
-            yield ScoredTick(row, _without_samples(tick), driven, picture, self.frame_id)
+            self._scored.append(ScoredTick(row, _without_samples(tick), driven, picture))
 
 
 def _without_samples(tick: OpenTick) -> OpenTick:

@@ -123,7 +123,7 @@ def _write_plan(bag: PlanBag, scored: ScoredTick) -> None:
     covered = scored.driven.covered
     known = len(covered) if covered.all() else int(np.argmin(covered))
     driven_m: Floats = scored.driven.position_m[:known]
-    bag.write(scored.tick.planned.plan, scored.tick.pose_t0, scored.frame_id, driven_m)
+    bag.write(scored.tick.planned.plan, scored.tick.ego, driven_m)
 
 
 def _inputs(replay: BagReplay) -> dict[str, Any]:

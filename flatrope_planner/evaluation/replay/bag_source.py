@@ -13,6 +13,7 @@ from rosbags.interfaces import Connection
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.bag_files import StorageReader, open_readers
 from flatrope_planner.evaluation.replay.unpacking import unpacked
+from flatrope_planner.evaluation.report.bounds import check_message
 
 CDR = "cdr"
 
@@ -109,6 +110,7 @@ class BagSource:
         try:
             for connection, log_ns, data in reader.messages(wanted):
                 last_ns = max(last_ns, log_ns)
+                check_message(connection.topic, data)
                 yield RawMessage(connection.topic, connection.msgtype, log_ns, unpacked(bytes(data)))
         except Exception as err:  # damage shows in the container or its compression, each with errors of its own
             read_s = (last_ns - begun_ns) * 1e-9

@@ -64,7 +64,13 @@ def describe(summary: dict[str, Any], out: Path) -> str:
 def _tasks(arguments: Namespace, cameras: dict[str, str]) -> list[ReplayTask]:
     settings = read_settings(arguments.config)
     wishes = TopicWishes(cameras, arguments.odometry, arguments.command, settings.compressed)
-    options = ReplayOptions(arguments.interval or settings.period_s, arguments.at_recorded, wishes)
+    options = ReplayOptions(
+        arguments.interval or settings.period_s,
+        arguments.at_recorded,
+        wishes,
+        settings.rear_axle_offset_m,
+        settings.twist_frame,
+    )
     lineup = Lineup(settings, arguments.samples, arguments.compare is not None)
     folder = arguments.out / BAGS
     bags = bags_at(arguments.bags)

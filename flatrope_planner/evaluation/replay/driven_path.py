@@ -40,10 +40,6 @@ class DrivenPath:
         """The latest time that is known."""
         return self._stream.stamps_ns[-1] if self._stream.stamps_ns else None
 
-    def began_anew(self, stamp_ns: int) -> bool:
-        """Whether a sample of this stamp belongs to another drive."""
-        return self._stream.began_anew(stamp_ns)
-
     def add(self, sample: OdometrySample) -> None:
         """Take in a sample; of two with the same stamp the first one counts."""
         self._stream.add(sample)

@@ -91,6 +91,8 @@ def odometry_sample(message: Any) -> OdometrySample:
         _quaternion(pose.orientation),
         vector(twist.linear),
         float(twist.angular.z),
+        message.header.frame_id,
+        message.child_frame_id,
     )
 
 

@@ -148,6 +148,10 @@ def _quality(total: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     consistency = rationale.get("consistency", rationale)
     if "unavailable" in consistency:
         yield "trajectory does what its rationale says", f"unavailable: {consistency['unavailable']}"
+    else:
+        judged = consistency["consistent"] + consistency["inconsistent"]
+        yield "trajectory does what its rationale says", f"{consistency['share']:.0%} of {judged} that can be judged"
+    yield "refused by the validator", f"{total['refused']} plans"
 
 
 def _pairs_table(pairs: Iterator[tuple[str, str]]) -> str:

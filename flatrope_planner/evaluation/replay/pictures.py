@@ -4,6 +4,8 @@ from typing import Any
 
 from rosbags.typesys.store import Typestore
 
+from flatrope_planner.conversion.decompression import from_compressed
+from flatrope_planner.conversion.raw_images import from_image
 from flatrope_planner.domain import Image
 from flatrope_planner.evaluation.replay.bag_source import RawMessage
 from flatrope_planner.evaluation.replay.messages import read
@@ -16,7 +18,5 @@ def decoded_picture(store: Typestore, message: RawMessage) -> Image:
     Raises:
         InputError: if the message contradicts itself, cannot be decoded, or has an encoding that is not supported.
     """
-    from flatrope_planner.conversion.images import from_compressed, from_image
-
     picture: Any = read(store, message)
     return from_compressed(picture) if message.message_type == COMPRESSED_IMAGE else from_image(picture)

@@ -10,6 +10,8 @@ from flatrope_planner.bringup.configuration import message_definitions
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats, Plan, seconds_to_ns
 from flatrope_planner.evaluation.bag_writer import PACKAGE, BagWriter, typestore_with
+from flatrope_planner.planning.ego_motion import EgoMoment
+from flatrope_planner.planning.judgement import judge
 from flatrope_planner.planning.pose import Pose, rotation_matrix, turned_about_z
 
 OUTPUT = "/planner/output"
@@ -36,14 +38,15 @@ class PlanBag:
     ) -> None:
         self._bag.close()
 
-    def write(self, plan: Plan, pose_t0: Pose, frame_id: str, driven_m: Floats) -> None:
+    def write(self, plan: Plan, ego: EgoMoment, driven_m: Floats) -> None:
         """Write one plan, and the path driven (N, 2) in the ego frame at its t0."""
         self._ticks += 1
+        pose_t0, frame_id = ego.pose, ego.frame_id
         header = self._header(plan.t0_ns, frame_id)
         poses = self._poses(pose_t0, plan.trajectory.position_m, plan.trajectory.yaw_rad)
         ground_m = np.column_stack([driven_m, np.zeros(len(driven_m))])
         driven = self._poses(pose_t0, ground_m, np.zeros(len(driven_m)))
-        self._put(f"{OUTPUT}/trajectory", plan.t0_ns, self._trajectory(plan, header, pose_t0, poses))
+        self._put(f"{OUTPUT}/trajectory", plan.t0_ns, self._trajectory(plan, header, ego, poses))
         self._put(f"{OUTPUT}/path", plan.t0_ns, self._path(plan.t0_ns, frame_id, poses))
         self._put(DRIVEN, plan.t0_ns, self._path(plan.t0_ns, frame_id, driven))
         self._put(f"{OUTPUT}/rationale", plan.t0_ns, self._rationale(plan, header))
@@ -77,8 +80,8 @@ class PlanBag:
             "geometry_msgs/Pose", position=self._make("geometry_msgs/Point", x=x, y=y, z=z), orientation=orientation
         )
 
-    def _trajectory(self, plan: Plan, header: Any, pose_t0: Pose, poses: list[Any]) -> Any:
-        trajectory = plan.trajectory
+    def _trajectory(self, plan: Plan, header: Any, ego: EgoMoment, poses: list[Any]) -> Any:
+        trajectory, judgement = plan.trajectory, judge(plan, ego)
         points = []
         for i, time_s in enumerate(trajectory.time_from_start_s):
             sec, nanosec = divmod(seconds_to_ns(float(time_s)), NANOSECONDS_PER_SECOND)
@@ -97,11 +100,16 @@ class PlanBag:
         return self._make(
             f"{PACKAGE}/PlannedTrajectory",
             header=header,
-            ego_pose=self._pose(pose_t0.position_m, pose_t0.quaternion_xyzw),
+            ego_pose=self._pose(ego.pose.position_m, ego.pose.quaternion_xyzw),
             points=points,
+            # The points are the target's own, refused or not.
             status=0,
-            status_reason="",
+            status_reason=judgement.fallback_reason,
+            pending=False,
             target=self._target,
+            consistency=int(judgement.finding.consistency),
+            consistency_reason=judgement.finding.reason,
+            comfort_exceeded=list(judgement.comfort_exceeded),
         )
 
     def _path(self, t0_ns: int, frame_id: str, poses: list[Any]) -> Any:
@@ -138,4 +146,6 @@ class PlanBag:
             observation_age_ms=0.0,
             ticks=self._ticks,
             dropped_ticks=0,
+            deadline_misses=0,
+            fallbacks=0,
         )

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from flatrope_planner.domain import Floats, Plan, SpeculationStats, Trajectory, ns_to_seconds
-from flatrope_planner.evaluation.replay.comfort import MotionProfile, changes, exceeded, profile_of
 from flatrope_planner.evaluation.replay.contestants import PlannedMoment, comparison
 from flatrope_planner.evaluation.replay.displacement import PlannedPoses, errors_by_horizon
 from flatrope_planner.evaluation.replay.driven_path import DrivenPath, DrivenPoses
-from flatrope_planner.planning.pose import Pose
-from flatrope_planner.simulation.narrator import decision_of
+from flatrope_planner.evaluation.replay.extended_comfort import changes
+from flatrope_planner.planning.comfort import MotionProfile, exceeded, profile_of
+from flatrope_planner.planning.ego_motion import EgoMoment
+from flatrope_planner.planning.judgement import judge
+from flatrope_planner.planning.stated_decision import decision_of
 
 DECIMALS = 6
 
@@ -22,7 +24,7 @@ class OpenTick:
     """A plan whose future has not been driven yet."""
 
     planned: PlannedMoment
-    pose_t0: Pose
+    ego: EgoMoment
     # Counts the times that the recording began anew.
     drive: int
 
@@ -49,8 +51,8 @@ class RowMaker:
         """The row, and the path that was driven."""
         planned = tick.planned
         trajectory, rationale = planned.plan.trajectory, planned.plan.rationale
-        driven = path.seen_from(tick.pose_t0, tick.t0_ns, trajectory.time_from_start_s)
-        decision = decision_of(rationale.text)
+        driven = path.seen_from(tick.ego.pose, tick.t0_ns, trajectory.time_from_start_s)
+        decision, judgement = decision_of(rationale.text), judge(planned.plan, tick.ego)
         row = {
             "t0_ns": tick.t0_ns,
             "t0_s": ns_to_seconds(tick.t0_ns - self._start_ns),
@@ -58,6 +60,10 @@ class RowMaker:
             "rationale": rationale.text,
             "complete": rationale.complete,
             "decision": decision.value if decision else None,
+            # What the planner node's validator says of it.
+            "refused": judgement.fallback_reason,
+            "consistency": judgement.finding.consistency.name.lower(),
+            "consistency_reason": judgement.finding.reason,
             "errors": _errors(trajectory, driven),
             **_sampled(planned.samples, driven),
             **self._comfort(tick),
@@ -72,9 +78,10 @@ class RowMaker:
         return rounded(row), driven
 
     def _comfort(self, tick: OpenTick) -> dict[str, Any]:
-        profile = profile_of(tick.planned.plan.trajectory)
+        profile = profile_of(tick.planned.plan.trajectory, tick.ego.motion)
         last, self._last = self._last, (tick, profile)
-        result: dict[str, Any] = {"discomforts": exceeded(profile), "change": None, "rationale_kept": None}
+        discomforts = {bound.quantity: worst for bound, worst in exceeded(profile).items()}
+        result: dict[str, Any] = {"discomforts": discomforts, "change": None, "rationale_kept": None}
         if last is None or last[0].drive != tick.drive:
             return result
         apart_s = ns_to_seconds(tick.t0_ns - last[0].t0_ns)

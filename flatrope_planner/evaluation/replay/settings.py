@@ -9,6 +9,8 @@ import yaml
 from flatrope_planner.bringup.configuration import default_parameters
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.arguments import PERIOD_LIMITS_S
+from flatrope_planner.planning.rear_axle_odometry import AUTO
+from flatrope_planner.planning.twist import TwistFit
 
 PLANNER_FILE = "planner.param.yaml"
 # Sections of a parameter file that reach the node, the more special later.
@@ -19,6 +21,8 @@ DRAFTERS = ("none", "prompt_lookup", "retrieval", "network", "hybrid")
 AUDIT = "audit"
 EXACTNESS = ("canonical", "tolerant", AUDIT)
 MOST_NODES, MOST_EVERY = 127, 100_000
+OFFSET_LIMITS_M = (-10.0, 10.0)
+TWIST_FRAMES = (AUTO, *(fit.value for fit in (TwistFit.CHILD, TwistFit.PARENT)))
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class PlannerSettings:
     exactness: str
     audit_every: int
     compressed: bool
+    rear_axle_offset_m: float
+    twist_frame: str
     period_s: float
 
     def __post_init__(self) -> None:
@@ -86,6 +92,10 @@ def _parameters_in(file: Path) -> dict[str, Any]:
         msg = f"{file} has no section /** or planner: it sets no parameter of the planner"
         raise InputError(msg)
     return values
+
+
+def _is_number(value: object, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
 
 
 def _is_whole(value: object, least: int, most: int) -> bool:

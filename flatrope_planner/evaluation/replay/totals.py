@@ -5,14 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from flatrope_planner.evaluation.replay.comfort import BOUNDS, CHANGE_BOUNDS
 from flatrope_planner.evaluation.replay.displacement import HORIZONS_S
+from flatrope_planner.evaluation.replay.extended_comfort import CHANGE_BOUNDS
 from flatrope_planner.evaluation.replay.horizon_totals import NO_PLANS, HorizonTotals, mean
 from flatrope_planner.evaluation.replay.rows import rounded
+from flatrope_planner.planning.comfort import BOUNDS
+from flatrope_planner.planning.consistency import Consistency
 
 SUMMED = ("rounds", "proposed", "accepted", "committed", "prefill_proposed", "prefill_accepted")
 # Moments at which contestants differ that are named.
 NAMED_DIFFERENCES = 10
+FINDINGS = tuple(finding.name.lower() for finding in Consistency)
 NO_PAIRS = "no two plans follow each other"
 
 
@@ -29,6 +32,8 @@ class Totals:
     _changes: list[dict[str, float]] = field(default_factory=list)
     _kept: list[float] = field(default_factory=list)
     _incomplete: int = 0
+    _refused: int = 0
+    _findings: Counter[str] = field(default_factory=Counter)
     _texts: set[str] = field(default_factory=set)
     _speculation: Counter[str] = field(default_factory=Counter)
     _histogram: Counter[int] = field(default_factory=Counter)
@@ -45,6 +50,8 @@ class Totals:
             self._changes.append(row["change"])
             self._kept.append(row["rationale_kept"])
         self._incomplete += not row["complete"]
+        self._refused += bool(row["refused"])
+        self._findings[row["consistency"]] += 1
         self._texts.add(row["rationale"])
         self._add_speculation(row)
 
@@ -53,6 +60,8 @@ class Totals:
         summary: dict[str, Any] = rounded(
             {
                 "plans": self.rows,
+                # By the planner node's validator, which would have driven a fallback instead.
+                "refused": self._refused,
                 "errors": self._errors.summary(),
                 "least_errors": self._least_errors(),
                 "comfort": self._comfort(),
@@ -94,7 +103,9 @@ class Totals:
     def _comfort(self) -> dict[str, Any]:
         if not self.rows:
             return _unavailable(NO_PLANS)
-        within = {quantity: 1.0 - self._exceeded[quantity] / self.rows for quantity in BOUNDS}
+        within = {
+            bound.quantity.replace(" ", "_"): 1.0 - self._exceeded[bound.quantity] / self.rows for bound in BOUNDS
+        }
         return {"comfortable": self._comfortable / self.rows, "within": within}
 
     def _extended_comfort(self) -> dict[str, Any]:
@@ -122,6 +133,14 @@ class Totals:
                 "this version does not judge whether a trajectory does what its rationale says"
             ),
         }
+
+    def _consistency(self) -> dict[str, Any]:
+        """Whether trajectories do what their rationales say, of those that say anything that could be broken."""
+        counts = {name: self._findings[name] for name in FINDINGS}
+        judged = counts["consistent"] + counts["inconsistent"]
+        if not judged:
+            return {**counts, **_unavailable("no rationale states anything that a trajectory could break")}
+        return {**counts, "share": counts["consistent"] / judged}
 
     def _speculated(self) -> dict[str, Any]:
         sums = self._speculation

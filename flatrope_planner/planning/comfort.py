@@ -1,0 +1,99 @@
+"""Comfort bounds that a plan exceeds: reported, never a reason to refuse it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flatrope_planner.dimensions import FUTURE_PERIOD_S
+from flatrope_planner.domain import Floats, Trajectory
+from flatrope_planner.planning.ego_motion import EgoMotion
+
+# Slopes are taken over this many points (0.7 s): the difference of two points of a learnt plan is mostly noise.
+# nuPlan smooths too, over 0.5 to 1.5 s.
+SLOPE_POINTS = 7
+
+
+@dataclass(frozen=True)
+class ComfortBound:
+    """What passengers find comfortable."""
+
+    quantity: str
+    unit: str
+    low: float
+    high: float
+
+
+# nuPlan's and NAVSIM's bounds, drawn from human driving.
+LONGITUDINAL = ComfortBound("longitudinal acceleration", "m/s^2", -4.05, 2.40)
+LATERAL = ComfortBound("lateral acceleration", "m/s^2", -4.89, 4.89)
+JERK = ComfortBound("jerk", "m/s^3", 0.0, 8.37)
+LONGITUDINAL_JERK = ComfortBound("longitudinal jerk", "m/s^3", -4.13, 4.13)
+YAW_RATE = ComfortBound("yaw rate", "rad/s", -0.95, 0.95)
+YAW_ACCELERATION = ComfortBound("yaw acceleration", "rad/s^2", -1.93, 1.93)
+
+
+BOUNDS = (LONGITUDINAL, LATERAL, JERK, LONGITUDINAL_JERK, YAW_RATE, YAW_ACCELERATION)
+
+
+@dataclass(frozen=True)
+class MotionProfile:
+    """What a plan does to passengers, from t0 on every 0.1 s; each float64 (65,), SI units."""
+
+    longitudinal_acceleration: Floats
+    lateral_acceleration: Floats
+    longitudinal_jerk: Floats
+    lateral_jerk: Floats
+    yaw_rate: Floats
+    yaw_acceleration: Floats
+
+    @property
+    def jerk(self) -> Floats:
+        """Its size (m/s^3)."""
+        return np.asarray(np.hypot(self.longitudinal_jerk, self.lateral_jerk))
+
+    @property
+    def acceleration(self) -> Floats:
+        """Its size (m/s^2)."""
+        return np.asarray(np.hypot(self.longitudinal_acceleration, self.lateral_acceleration))
+
+
+def profile_of(trajectory: Trajectory, ego: EgoMotion) -> MotionProfile:
+    """The profile, from speeds and headings, the ego's own at t0 in front of the plan's."""
+    speed = np.concatenate([[ego.speed_mps], trajectory.speed_mps])
+    accel = _slopes(speed)
+    yaw_rate = _slopes(np.concatenate([[0.0], trajectory.yaw_rad]))
+    lateral = speed * yaw_rate
+    return MotionProfile(accel, lateral, _slopes(accel), _slopes(lateral), yaw_rate, _slopes(yaw_rate))
+
+
+def exceeded(profile: MotionProfile) -> dict[ComfortBound, float]:
+    """The bounds exceeded, each with the furthest value."""
+    found = {}
+    for bound in BOUNDS:
+        values: Floats = getattr(profile, bound.quantity.replace(" ", "_"))
+        beyond = np.maximum(values - bound.high, bound.low - values)
+        worst = int(np.argmax(beyond))
+        if beyond[worst] > 0.0:
+            found[bound] = float(values[worst])
+    return found
+
+
+def discomforts(trajectory: Trajectory, ego: EgoMotion) -> tuple[str, ...]:
+    """The bounds exceeded, each with the furthest value, such as "jerk 9.1 m/s^3"."""
+    found = exceeded(profile_of(trajectory, ego))
+    return tuple(f"{bound.quantity} {worst:.2f} {bound.unit}" for bound, worst in found.items())
+
+
+def _slopes(values: Floats) -> Floats:
+    """Slope per second at each of N values: of the straight line through the points around it, fewer at the ends."""
+    half = SLOPE_POINTS // 2
+    offset = np.arange(-half, half + 1.0)
+    padded = np.pad(values, half, constant_values=np.nan)
+    window = np.lib.stride_tricks.sliding_window_view(padded, SLOPE_POINTS)
+    there = ~np.isnan(window)
+    count = there.sum(axis=1)
+    x = np.where(there, offset, 0.0)
+    y = np.where(there, window, 0.0)
+    mean_x, mean_y = x.sum(axis=1) / count, y.sum(axis=1) / count
+    dx = np.where(there, offset - mean_x[:, None], 0.0)
+    return np.asarray(np.sum(dx * (y - mean_y[:, None]), axis=1) / np.sum(dx**2, axis=1) / FUTURE_PERIOD_S)
