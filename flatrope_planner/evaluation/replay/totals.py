@@ -129,9 +129,7 @@ class Totals:
             }
             if self._kept
             else _unavailable(NO_PAIRS),
-            "consistency": _unavailable(
-                "this version does not judge whether a trajectory does what its rationale says"
-            ),
+            "consistency": self._consistency(),
         }
 
     def _consistency(self) -> dict[str, Any]:
