@@ -7,6 +7,7 @@ from setuptools import find_packages, setup
 
 PACKAGE = "flatrope_planner"
 NODES = (
+    "bag_player_node",
     "controller_node",
     "diagnostics_node",
     "faulty_planner",

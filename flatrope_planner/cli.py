@@ -71,6 +71,7 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
     report.add_argument("bag", type=Path, help="folder of a bag, or a single .mcap file")
     report.add_argument("--html", type=Path, metavar="FILE", help="default: report.html beside the bag")
     add_replay_arguments(_command(commands, "replay", _replay, "what the planner would have done on recorded drives"))
+    _add_launch_arguments(_command(commands, "play", _play, "play a bag into running nodes, with its time on /clock"))
     bench = commands.add_parser("bench", help="measure", description="Measure.")
     _add_benchmarks(bench.add_subparsers(metavar="WHAT", required=True))
     train = commands.add_parser("train", help="train", description="Train.").add_subparsers(
@@ -245,6 +246,18 @@ def _replay(arguments: argparse.Namespace) -> Result:
         msg = f"{failed} of {len(summary['bags'])} bags could not be replayed"
         raise InputError(msg)
     return summary
+
+
+def _play(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.bringup.description import PLAY_ARGUMENTS, play_processes
+    from flatrope_planner.bringup.processes import run
+
+    if arguments.show_args:
+        return _shown_arguments(PLAY_ARGUMENTS)
+    ended = run(play_processes(_chosen(arguments.arguments)), {})
+    if ended is not None and ended.exit_code != 0:
+        raise SetupError(str(ended))
+    return {"exit_code": 0}
 
 
 def _bench_driving(arguments: argparse.Namespace) -> Result:

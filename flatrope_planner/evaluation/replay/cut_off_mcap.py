@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-import lz4.frame
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefinition, MessageDefinitionFormat
 
 from flatrope_planner.evaluation.replay.unpacking import decompressed
@@ -66,7 +65,7 @@ class CutOffMcap:
         name, at = _text(content, CHUNK_HEAD.size)
         packed = content[at + 8 :]
         try:
-            records = packed if not name else lz4.frame.decompress(packed) if name == "lz4" else decompressed(packed)
+            records = decompressed(packed, name)
         except Exception:  # each library of compression has errors of its own
             return []
         found, at = [], 0
