@@ -15,7 +15,10 @@ from flatrope_planner.nodes.executor import NodeExecutor
 PATIENCE_S = 20.0
 PACE_S = 0.015
 # Drives of the tests are played faster than any clock runs; tests of the clock set the limit and publish one.
-ANY_AGE = ("-p", "planner:max_input_age_s:=0.0")
+ANY_AGE = (
+    *("-p", "planner:max_input_age_s:=0.0"),
+    *("-p", "planner:max_plan_age_s:=0.0", "-p", "planner:deadline_s:=0.0"),
+)
 
 
 @contextmanager

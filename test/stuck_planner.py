@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from ros import ANY_AGE
 from stand_ins import StraightCore
 
 from flatrope_planner.nodes.planner_node import PlannerNode
@@ -72,7 +73,7 @@ def main() -> None:
         return StuckNode(load) if what == "closing" else PlannerNode(load)
 
     core.fail = be_stuck
-    sys.argv[1:2] = ["--ros-args"]
+    sys.argv[1:2] = ["--ros-args", *ANY_AGE]
     run_node(make)
 
 

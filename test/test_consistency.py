@@ -7,9 +7,9 @@ from test_plan_validator import driven, first_steps
 from flatrope_planner.dimensions import FUTURE_POINTS
 from flatrope_planner.domain import Floats, Rationale, Trajectory
 from flatrope_planner.planning.consistency import Consistency, compare
-from flatrope_planner.planning.ego_motion import EgoMotion
+from flatrope_planner.planning.driven_arc import DrivenArc
 
-TEN = EgoMotion(10.0)
+TEN = DrivenArc(10.0)
 CRUISE = driven(0.0, 0.0, 10.0)
 STOPPING = driven(np.where(np.arange(64) < 50, -2.0, 0.0), 0.0, 10.0)
 STANDING = driven(0.0, 0.0, 0.0)
@@ -28,7 +28,7 @@ def bent(side: float, curvature: float = 0.05) -> Trajectory:
     return driven(0.0, curvature * side, 5.0)
 
 
-FIVE = EgoMotion(5.0)
+FIVE = DrivenArc(5.0)
 
 
 @pytest.mark.parametrize(
@@ -37,26 +37,26 @@ FIVE = EgoMotion(5.0)
         ("Stop for the red light", STOPPING, TEN),
         # A stop further ahead than the plan reaches.
         ("Stop at the line", driven(-0.5, 0.0, 10.0), TEN),
-        ("Remain stopped", STANDING, EgoMotion(0.0)),
+        ("Remain stopped", STANDING, DrivenArc(0.0)),
         ("Slow down", driven(first_steps(*[-1.0] * 10), 0.0, 10.0), TEN),
         ("Yield to the bus", STOPPING, TEN),
         ("Yield to the bus", CRUISE, TEN),
         ("Accelerate", driven(1.0, 0.0, 10.0), TEN),
-        ("Proceed through the junction", STARTING, EgoMotion(0.0)),
+        ("Proceed through the junction", STARTING, DrivenArc(0.0)),
         ("Keep the lane and speed", CRUISE, TEN),
         ("Keep lane", STOPPING, TEN),
         # A bend of the road is no change of lane, and on it a shift cannot be told.
         ("Keep lane", bent(1.0), FIVE),
         ("Nudge to the left", shifted(1.0), TEN),
-        ("Nudge to the left", bent(-1.0, 0.02), EgoMotion(5.0, -0.02)),
+        ("Nudge to the left", bent(-1.0, 0.02), DrivenArc(5.0, -0.02)),
         ("Nudge to the right", shifted(-1.0), TEN),
         ("Turn left", bent(1.0), FIVE),
         # The junction lies beyond the plan.
-        ("Turn left", driven(-1.0, 0.0, 7.0), EgoMotion(7.0)),
+        ("Turn left", driven(-1.0, 0.0, 7.0), DrivenArc(7.0)),
         ("Slow down and nudge left", driven(-0.5, shifted(1.0).action[:, 1], 10.0), TEN),
     ],
 )
-def test_a_word_that_is_kept(text: str, trajectory: Trajectory, ego: EgoMotion) -> None:
+def test_a_word_that_is_kept(text: str, trajectory: Trajectory, ego: DrivenArc) -> None:
     finding = compare(Rationale(text), trajectory, ego)
     assert (finding.consistency, finding.reason) == (Consistency.CONSISTENT, finding.reason)
     assert finding.reason.startswith("does what '")
@@ -68,12 +68,12 @@ def test_a_word_that_is_kept(text: str, trajectory: Trajectory, ego: EgoMotion) 
         ("Stop for the red light", CRUISE, TEN, "says 'stop', but its speed stays above 10.0 m/s, from 10.0 m/s"),
         ("Stop at the line", driven(1.0, 0.0, 10.0), TEN, "says 'stop', but its speed stays above 10.1 m/s"),
         # 2 m/s^2 for 3 s: 9 m.
-        ("Remain stopped", STARTING, EgoMotion(0.0), "says 'remain stopped', but it drives 9.0 m within 3 s"),
+        ("Remain stopped", STARTING, DrivenArc(0.0), "says 'remain stopped', but it drives 9.0 m within 3 s"),
         ("Slow down", CRUISE, TEN, "says 'slow down', but its speed stays above 10.0 m/s"),
         ("Slow down", driven(1.0, 0.0, 10.0), TEN, "says 'slow down', but its speed stays above 10.1 m/s"),
         ("Yield to the bus", driven(1.0, 0.0, 10.0), TEN, "says 'yield', but it speeds up from 10.0 to 13.0 m/s"),
         ("Accelerate", STOPPING, TEN, "says 'accelerate', but its speed stays below 9.8 m/s, from 10.0 m/s"),
-        ("Proceed through the junction", STANDING, EgoMotion(0.0), "says 'proceed', but it stands"),
+        ("Proceed through the junction", STANDING, DrivenArc(0.0), "says 'proceed', but it stands"),
         (
             "Keep the lane and speed",
             STOPPING,
@@ -100,7 +100,7 @@ def test_a_word_that_is_kept(text: str, trajectory: Trajectory, ego: EgoMotion) 
         ),
     ],
 )
-def test_a_word_that_is_broken(text: str, trajectory: Trajectory, ego: EgoMotion, reason: str) -> None:
+def test_a_word_that_is_broken(text: str, trajectory: Trajectory, ego: DrivenArc, reason: str) -> None:
     finding = compare(Rationale(text), trajectory, ego)
     assert finding.consistency is Consistency.INCONSISTENT
     assert reason in finding.reason

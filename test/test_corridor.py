@@ -9,7 +9,7 @@ from flatrope_planner.errors import InputError, NotReadyError
 from flatrope_planner.nodes.monitoring import Level
 from flatrope_planner.nodes.obstacles import ObstaclePoints, SensorMount
 from flatrope_planner.planning.corridor import Corridor, free_way_m
-from flatrope_planner.planning.ego_motion import EgoMoment, EgoMotion
+from flatrope_planner.planning.driven_arc import DrivenArc, EgoMoment
 from flatrope_planner.planning.pose import Pose, yaw_quaternion
 
 CORRIDOR = Corridor(width_m=1.9, front_m=3.7, rear_m=0.9, margin_m=0.2, horizon_s=1.5)
@@ -58,7 +58,7 @@ def test_the_way_before_points_are_met(trajectory: Trajectory, points: Floats, w
 
 
 def at(t0_s: float, x_m: float, yaw_rad: float = 0.0) -> EgoMoment:
-    return EgoMoment(seconds_to_ns(t0_s), pose_at(x_m, yaw_rad), "map", EgoMotion(10.0))
+    return EgoMoment(seconds_to_ns(t0_s), pose_at(x_m, yaw_rad), "map", DrivenArc(10.0))
 
 
 def pose_at(x_m: float, yaw_rad: float = 0.0) -> Pose:

@@ -6,7 +6,7 @@ from test_plan_validator import driven
 
 from flatrope_planner.domain import seconds_to_ns
 from flatrope_planner.planning.comfort import discomforts
-from flatrope_planner.planning.ego_motion import EgoMoment, EgoMotion
+from flatrope_planner.planning.driven_arc import DrivenArc, EgoMoment
 from flatrope_planner.planning.fallback import Fallback
 from flatrope_planner.planning.placement import PlacedTrajectory
 from flatrope_planner.planning.plan_validator import refusal
@@ -16,7 +16,7 @@ START = Pose(100.0, 50.0, 0.0, yaw_quaternion(0.0))
 
 
 def ego(t0_s: float, speed_mps: float, curvature: float = 0.0, pose: Pose = START) -> EgoMoment:
-    return EgoMoment(seconds_to_ns(t0_s), pose, "map", EgoMotion(speed_mps, curvature))
+    return EgoMoment(seconds_to_ns(t0_s), pose, "map", DrivenArc(speed_mps, curvature))
 
 
 def knowing(speed_mps: float, curvature: float, accel_mps2: float = 0.0) -> Fallback:
@@ -37,8 +37,8 @@ def test_without_a_plan_it_brakes_on_the_bend_it_drives() -> None:
     assert np.all(stop.speed_mps[45:] == 0.0)
     assert np.all(np.diff(stop.speed_mps) <= 0.0)
     np.testing.assert_allclose(stop.action[:40, 1], 0.02)
-    assert refusal(stop, EgoMotion(10.0)) == ""
-    assert discomforts(stop, EgoMotion(10.0)) == ()
+    assert refusal(stop, DrivenArc(10.0)) == ""
+    assert discomforts(stop, DrivenArc(10.0)) == ()
 
 
 def test_an_ego_that_stands_keeps_standing() -> None:
@@ -66,7 +66,7 @@ def test_beside_the_path_it_is_led_back_to_it() -> None:
     stop = knowing(10.0, 0.0).stop(ego(10.5, 10.0, 0.0, here))
     assert stop.position_m[0, 1] < 0.0
     assert stop.position_m[-1, 1] == pytest.approx(-0.8, abs=0.1)
-    assert refusal(stop, EgoMotion(10.0)) == ""
+    assert refusal(stop, DrivenArc(10.0)) == ""
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_beside_the_path_it_is_led_back_to_it() -> None:
     ],
 )
 def test_a_plan_that_is_not_the_egos_any_more_leads_nowhere(t0_s: float, pose: Pose, frame_id: str) -> None:
-    moment = EgoMoment(seconds_to_ns(t0_s), pose, frame_id, EgoMotion(10.0))
+    moment = EgoMoment(seconds_to_ns(t0_s), pose, frame_id, DrivenArc(10.0))
     stop = knowing(10.0, 0.02).stop(moment)
     assert not np.any(stop.position_m[:, 1])
 
@@ -115,7 +115,7 @@ def test_where_the_last_good_plan_stops_earlier_so_does_it() -> None:
     stop = fallback.stop(ego(10.0, 10.0))
     assert stop.position_m[-1, 0] == pytest.approx(12.5, abs=0.3)
     assert -6.0 - 1e-9 <= stop.action[:, 0].min() < -3.0
-    assert refusal(stop, EgoMotion(10.0)) == ""
+    assert refusal(stop, DrivenArc(10.0)) == ""
 
 
 @pytest.mark.parametrize(("free_m", "stops_within_m"), [(40.0, 23.0), (15.0, 14.0), (11.0, 10.0), (3.0, 10.0)])
@@ -123,7 +123,7 @@ def test_something_in_the_way_is_braked_for_as_hard_as_need_be(free_m: float, st
     stop = Fallback().stop(ego(10.0, 10.0), free_m)
     assert stop.position_m[-1, 0] < stops_within_m
     assert stop.action[:, 0].min() >= -6.0 - 1e-9
-    assert refusal(stop, EgoMotion(10.0)) == ""
+    assert refusal(stop, DrivenArc(10.0)) == ""
     if free_m == 40.0:
         # Far enough for a gentle stop.
         assert stop.action[:, 0].min() == pytest.approx(-2.5)

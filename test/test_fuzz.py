@@ -20,8 +20,8 @@ from flatrope_planner.conversion.odometry import odometry_sample
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.errors import InputError, NotReadyError
 from flatrope_planner.evaluation.fuzz_benchmark import run_fuzz, table
+from flatrope_planner.planning.ego_motion import EgoMotion
 from flatrope_planner.planning.odometry import OdometryTrack
-from flatrope_planner.planning.rear_axle_odometry import RearAxleOdometry
 
 # The same examples each time, none kept on disk, no clock in the verdict.
 REPEATABLE = settings(derandomize=True, database=None, deadline=None, max_examples=150)
@@ -111,7 +111,7 @@ def test_any_compressed_image(whole: bytes, changes: list[tuple[float, bytes]], 
     )
 )
 def test_any_odometry(drives: list[tuple[int, int, list[float], list[float], list[float], str]]) -> None:
-    motion, track = RearAxleOdometry(1.4), OdometryTrack()
+    motion, track = EgoMotion(1.4), OdometryTrack()
     for sec, nanosec, position, rotation, velocity, frame in drives:
         message = Odometry()
         message.header.stamp.sec, message.header.stamp.nanosec, message.header.frame_id = sec, nanosec, frame

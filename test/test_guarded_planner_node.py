@@ -25,7 +25,7 @@ from flatrope_planner.domain import Observation, Plan, Rationale, Trajectory, se
 from flatrope_planner.errors import InputError
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.planner_node import PlannerNode
-from flatrope_planner.planning.ego_motion import EgoMotion
+from flatrope_planner.planning.driven_arc import DrivenArc
 from flatrope_planner.planning.plan_validator import refusal
 
 TRAJECTORY, PATH = "/planner/output/trajectory", "/planner/output/path"
@@ -36,6 +36,12 @@ OUTPUTS: list[tuple[type, str]] = [
     (SpeculationStats, STATS),
     (DiagnosticArray, STATUS),
 ]
+
+
+BOUNDS = (
+    *("-p", "planner:status_period_s:=0.1", "-p", "planner:max_plan_age_s:=1.2"),
+    *("-p", "planner:deadline_s:=1.0"),
+)
 
 
 class SpoiltCore(StraightCore):
@@ -71,7 +77,7 @@ class Drive:
 
 @contextmanager
 def driving(core: StraightCore, *arguments: str) -> Iterator[tuple[SingleThreadedExecutor, Node, Listener, Drive]]:
-    with ros("-p", "use_sim_time:=true", "-p", "status_period_s:=0.1", *arguments):
+    with ros("-p", "use_sim_time:=true", *BOUNDS, *arguments):
         test = Node("test")
         with closing(PlannerNode(lambda _: core), test) as executor:
             yield executor, test, Listener(test, OUTPUTS), Drive(test)
@@ -132,7 +138,7 @@ def test_a_bad_plan_is_replaced_by_a_stop_in_every_form(spoil: Callable[[Traject
     assert message.status_reason.startswith(reason)
     assert not message.pending
     placed = placed_trajectory(message)
-    assert refusal(placed.trajectory, EgoMotion(SPEED_MPS)) == ""
+    assert refusal(placed.trajectory, DrivenArc(SPEED_MPS)) == ""
     np.testing.assert_allclose(placed.trajectory.speed_mps[:3], [4.96, 4.88, 4.76], atol=1e-3)
     # t0 and place are the refused plan's.
     t0_ns = to_nanoseconds(message.header.stamp)
@@ -175,7 +181,12 @@ def test_a_late_plan_is_replaced_while_the_model_still_plans() -> None:
 
 def test_time_that_stands_still_makes_nothing_late() -> None:
     core = SpoiltCore()
-    with driving(core, "-p", "deadline_s:=0.2", "-p", "period_s:=0.1") as (executor, _, listener, drive):
+    with driving(core, "-p", "planner:deadline_s:=0.2", "-p", "planner:period_s:=0.1") as (
+        executor,
+        _,
+        listener,
+        drive,
+    ):
         spin_until(executor, lambda: bool(good(listener)), drive.step)
         core.gate.clear()
         core.planning.clear()
@@ -214,7 +225,7 @@ def cloud(time_s: float, x_m: float) -> PointCloud2:
 
 
 def test_a_plan_that_drives_through_measured_points_is_refused() -> None:
-    with driving(SpoiltCore(), "-p", "corridor_check:=true") as (executor, test, listener, drive):
+    with driving(SpoiltCore(), "-p", "planner:corridor_check:=true") as (executor, test, listener, drive):
         points = test.create_publisher(PointCloud2, "/planner/input/points", qos.BRIDGE_OUTPUT)
         wall_m = 30.0
 
@@ -235,7 +246,7 @@ def test_a_plan_that_drives_through_measured_points_is_refused() -> None:
 
 
 def test_without_a_usable_cloud_plans_are_published_and_the_status_says_so() -> None:
-    with driving(SpoiltCore(), "-p", "corridor_check:=true") as (executor, test, listener, drive):
+    with driving(SpoiltCore(), "-p", "planner:corridor_check:=true") as (executor, test, listener, drive):
         points = test.create_publisher(PointCloud2, "/planner/input/points", qos.BRIDGE_OUTPUT)
 
         def step() -> None:
@@ -252,7 +263,7 @@ def test_without_a_usable_cloud_plans_are_published_and_the_status_says_so() -> 
 
 def test_a_plan_cannot_be_stale_before_it_is_late() -> None:
     with (
-        ros("-p", "deadline_s:=2.0"),
+        ros(*BOUNDS, "-p", "planner:deadline_s:=2.0"),
         pytest.raises(InputError, match=r"max_plan_age_s is 1.2, expected at least deadline_s, 2.0"),
     ):
         PlannerNode(lambda _: StraightCore())

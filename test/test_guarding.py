@@ -13,7 +13,7 @@ from flatrope_planner.nodes.guarding import GuardedPlan, GuardSettings, PlanGuar
 from flatrope_planner.nodes.monitoring import Level
 from flatrope_planner.nodes.worker import FinishedTick
 from flatrope_planner.planning.consistency import Consistency
-from flatrope_planner.planning.ego_motion import EgoMoment, EgoMotion
+from flatrope_planner.planning.driven_arc import DrivenArc, EgoMoment
 from flatrope_planner.planning.plan_validator import refusal
 from flatrope_planner.planning.pose import Pose, yaw_quaternion
 
@@ -24,7 +24,7 @@ LATE = "the plan is late: not done 1.00 s after its observation"
 def ego_at(t0_s: float) -> EgoMoment:
     """At 5 m/s along x."""
     pose = Pose(SPEED_MPS * t0_s, 0.0, 0.0, yaw_quaternion(0.0))
-    return EgoMoment(seconds_to_ns(t0_s), pose, "map", EgoMotion(SPEED_MPS))
+    return EgoMoment(seconds_to_ns(t0_s), pose, "map", DrivenArc(SPEED_MPS))
 
 
 def tick(t0_s: float, trajectory: Trajectory | None = None, text: str = "Keep the speed.") -> FinishedTick:
@@ -99,7 +99,7 @@ def test_a_bad_plan_becomes_a_stop_along_the_last_good_one() -> None:
     assert one.tick is done
     assert not one.judgement.pending
     np.testing.assert_allclose(one.placed.trajectory.speed_mps[:3], [4.96, 4.88, 4.76])
-    assert refusal(one.placed.trajectory, EgoMotion(SPEED_MPS)) == ""
+    assert refusal(one.placed.trajectory, DrivenArc(SPEED_MPS)) == ""
     assert (guard.counts.refused, guard.counts.fallbacks, guard.counts.accepted) == (1, 1, 1)
     report = guard.report()
     assert report.level is Level.ERROR

@@ -8,7 +8,7 @@ import pytest
 from flatrope_planner.dimensions import FUTURE_POINTS
 from flatrope_planner.domain import Floats, Trajectory
 from flatrope_planner.planning.comfort import discomforts
-from flatrope_planner.planning.ego_motion import EgoMotion
+from flatrope_planner.planning.driven_arc import DrivenArc
 from flatrope_planner.planning.plan_validator import refusal
 
 DT = 0.1
@@ -43,21 +43,21 @@ CRUISE = driven(0.0, 0.0, 10.0)
 @pytest.mark.parametrize(
     ("trajectory", "ego"),
     [
-        (CRUISE, EgoMotion(10.0)),
+        (CRUISE, DrivenArc(10.0)),
         # As measured, a little off.
-        (CRUISE, EgoMotion(11.9)),
-        (driven(-2.5, 0.02, 16.0), EgoMotion(16.0)),
+        (CRUISE, DrivenArc(11.9)),
+        (driven(-2.5, 0.02, 16.0), DrivenArc(16.0)),
         # Right round at a junction, and a narrow U-turn.
-        (driven(0.0, -0.15, 3.0), EgoMotion(3.0)),
+        (driven(0.0, -0.15, 3.0), DrivenArc(3.0)),
         # Standing, and creeping as a learnt plan does: 0.02 m/s back is 0.13 m in 6.4 s.
-        (driven(0.0, 0.0, 0.0), EgoMotion(0.0)),
-        (creeping(-0.02), EgoMotion(0.0)),
-        (creeping(0.08), EgoMotion(0.1)),
+        (driven(0.0, 0.0, 0.0), DrivenArc(0.0)),
+        (creeping(-0.02), DrivenArc(0.0)),
+        (creeping(0.08), DrivenArc(0.1)),
         # Up a slope of 15 %.
-        (replace(CRUISE, position_m=CRUISE.position_m + np.outer(np.arange(1, 65), [0.0, 0.0, 0.15])), EgoMotion(10.0)),
+        (replace(CRUISE, position_m=CRUISE.position_m + np.outer(np.arange(1, 65), [0.0, 0.0, 0.15])), DrivenArc(10.0)),
     ],
 )
-def test_what_a_car_can_drive_is_good(trajectory: Trajectory, ego: EgoMotion) -> None:
+def test_what_a_car_can_drive_is_good(trajectory: Trajectory, ego: DrivenArc) -> None:
     assert refusal(trajectory, ego) == ""
 
 
@@ -119,26 +119,26 @@ def first_steps(*accel_mps2: float) -> Floats:
     ],
 )
 def test_each_rule_refuses_the_plan_that_breaks_it(trajectory: Trajectory, complaint: str) -> None:
-    assert refusal(trajectory, EgoMotion(10.0)) == complaint
+    assert refusal(trajectory, DrivenArc(10.0)) == complaint
 
 
 def test_turning_on_the_spot_is_no_motion_of_a_car() -> None:
     # A step of 0.1 m allows 0.025 rad on the turning circle of 4 m, and 0.05 rad more for noise.
     sharp = driven(0.0, first_steps(1.0), 1.0)
-    assert refusal(sharp, EgoMotion(1.0)) == "it turns by 0.10 rad on 0.10 m, 0.1 s after t0"
+    assert refusal(sharp, DrivenArc(1.0)) == "it turns by 0.10 rad on 0.10 m, 0.1 s after t0"
 
 
 def test_a_path_behind_the_ego_is_refused_even_if_each_step_could_be_driven() -> None:
     # A half circle of 4 m to the left in 2.5 s at 5 m/s, 6 m back in 1.2 s, and a half circle to the right,
     # half way through which it heads forward again: 6 m and 4 m back.
     curvature = np.concatenate([np.full(25, 0.25), np.zeros(12), np.full(27, -0.25)])
-    assert refusal(driven(0.0, curvature, 5.0), EgoMotion(5.0)) == "it passes 9.9 m behind the ego"
+    assert refusal(driven(0.0, curvature, 5.0), DrivenArc(5.0)) == "it passes 9.9 m behind the ego"
     # The half circle alone is a U-turn.
-    assert refusal(driven(0.0, np.where(np.arange(64) < 25, 0.25, 0.0), 5.0), EgoMotion(5.0)) == ""
+    assert refusal(driven(0.0, np.where(np.arange(64) < 25, 0.25, 0.0), 5.0), DrivenArc(5.0)) == ""
 
 
 def test_the_ego_of_unknown_speed_cannot_be_planned_for() -> None:
-    assert refusal(CRUISE, EgoMotion(float("nan"))) == "the ego's speed is not known"
+    assert refusal(CRUISE, DrivenArc(float("nan"))) == "the ego's speed is not known"
 
 
 @pytest.mark.parametrize(
@@ -158,6 +158,6 @@ def test_the_ego_of_unknown_speed_cannot_be_planned_for() -> None:
 )
 def test_comfort_bounds_are_reported_one_by_one(trajectory: Trajectory, found: list[str]) -> None:
     speed = trajectory.speed_mps[0] - trajectory.action[0, 0] * DT
-    told = discomforts(trajectory, EgoMotion(float(speed)))
+    told = discomforts(trajectory, DrivenArc(float(speed)))
     assert len(told) == len(found), told
     assert all(complaint.startswith(start) for complaint, start in zip(told, found, strict=True)), told

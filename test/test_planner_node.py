@@ -44,8 +44,6 @@ DIAGNOSE = (
     *("-r", "diagnostics:~/input/speculation:=/planner/output/speculation"),
     *("-r", "diagnostics:~/input/status:=/planner/output/status"),
     *("-p", "planner:status_period_s:=0.1", "-p", "diagnostics:publish_period_s:=0.1"),
-    # The drive's stamps are not of the clock's time.
-    *("-p", "planner:max_plan_age_s:=0.0", "-p", "planner:deadline_s:=0.0"),
 )
 
 

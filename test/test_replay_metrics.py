@@ -20,7 +20,7 @@ from flatrope_planner.evaluation.replay.summary import rows_in, summary_of
 from flatrope_planner.evaluation.replay.totals import Totals
 from flatrope_planner.evaluation.report.recording import read_recording
 from flatrope_planner.planning.comfort import exceeded, profile_of
-from flatrope_planner.planning.ego_motion import EgoMotion
+from flatrope_planner.planning.driven_arc import DrivenArc
 
 TIME_S: Floats = np.linspace(0.1, 6.4, 64)
 
@@ -48,17 +48,17 @@ def plan_of(text: str, trajectory: Trajectory | None = None) -> Plan:
     ],
 )
 def test_bounds_of_comfort_by_hand(start_mps: float, trajectory: Trajectory, broken: dict[str, float]) -> None:
-    found = exceeded(profile_of(trajectory, EgoMotion(start_mps)))
+    found = exceeded(profile_of(trajectory, DrivenArc(start_mps)))
     assert {bound.quantity: worst for bound, worst in found.items()} == pytest.approx(broken)
 
 
 def test_change_between_plans_is_taken_where_both_speak() -> None:
-    steady = profile_of(moving(8.0, 0.0), EgoMotion(8.0))
-    gentle = profile_of(moving(8.0 + 0.5 * TIME_S, 0.05 * TIME_S), EgoMotion(8.0))
+    steady = profile_of(moving(8.0, 0.0), DrivenArc(8.0))
+    gentle = profile_of(moving(8.0 + 0.5 * TIME_S, 0.05 * TIME_S), DrivenArc(8.0))
     change = changes(steady, gentle, 0.5)
     assert change is not None
     assert change["yaw_rate"] == pytest.approx(0.05)
-    later = profile_of(moving(8.0 + 0.5 * (TIME_S + 0.5), 0.05 * TIME_S), EgoMotion(8.25))
+    later = profile_of(moving(8.0 + 0.5 * (TIME_S + 0.5), 0.05 * TIME_S), DrivenArc(8.25))
     same = changes(gentle, later, 0.5)
     assert same is not None
     assert same["acceleration"] == pytest.approx(0.0, abs=0.02)

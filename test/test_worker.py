@@ -77,8 +77,8 @@ def test_ticks_that_fall_due_while_one_is_in_flight_are_dropped_and_counted() ->
         polled_until(worker, core.planning.is_set)
         worker.poll()
         assert worker.dropped_ticks == 0
-        for end_s in (3.5, 4.0, 4.2):
-            feed(inputs, end_s - 0.45, end_s)
+        for from_s, until_s in ((3.05, 3.5), (3.55, 4.0), (4.05, 4.2)):
+            feed(inputs, from_s, until_s)
             for _ in range(3):
                 worker.poll()
         assert worker.dropped_ticks == 2
@@ -156,6 +156,34 @@ def test_one_bad_tick_is_told_and_the_next_one_is_planned() -> None:
         polled_until(worker, lambda: len(delivered) == 2)
         assert levels(worker)["planning"] is Level.OK
         assert (worker.ticks, worker.failed_ticks) == (1, 1)
+
+
+def test_a_planner_that_cannot_be_reset_or_a_plan_that_cannot_be_sent_ends_no_thread() -> None:
+    inputs, core = PlannerInputs(SPEC.cameras), StraightCore()
+    feed(inputs, 0.0, 3.0)
+    sent: list[FinishedTick] = []
+
+    def deliver(tick: FinishedTick) -> None:
+        sent.append(tick)
+        if len(sent) == 1:
+            raise ValueError("nobody at home")  # noqa: EM101
+
+    worker = PlanningWorker(inputs, lambda: core, deliver, period_s=0.5)
+    worker.start()
+    try:
+        polled_until(worker, lambda: levels(worker)["planning"] is Level.ERROR)
+        assert "nobody at home" in worker.reports()[1].message
+        feed(inputs, 3.05, 3.5)
+        polled_until(worker, lambda: len(sent) == 2)
+        wait_for(lambda: levels(worker)["planning"] is Level.OK)
+        del core.resets
+        worker.reset()
+        polled_until(worker, lambda: "resets" in worker.reports()[1].message)
+        core.resets = 0
+        feed(inputs, 3.55, 4.0)
+        polled_until(worker, lambda: len(sent) == 3)
+    finally:
+        worker.close()
 
 
 def test_a_plan_from_before_the_clock_was_set_back_is_not_delivered() -> None:

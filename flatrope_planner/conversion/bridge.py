@@ -20,7 +20,6 @@ from sensor_msgs.msg import Image as ImageMessage
 
 from flatrope_planner.domain import Image
 
-MODULE = "cv_bridge"
 PROBE_TIMEOUT_S = 30.0
 
 # Encoding, and whether its rows are padded.
@@ -58,13 +57,13 @@ def read_with(cv_bridge: Any, message: ImageMessage) -> Image | None:
 @cache
 def find_bridge() -> Bridge | None:
     """The installed cv_bridge, or None if there is none or it reads nothing rightly; takes a second the first time."""
-    if find_spec(MODULE) is None:
+    if find_spec("cv_bridge") is None:
         return None
     cases = _probe()
     if not cases:
         return None
     try:
-        return Bridge(import_module(MODULE).CvBridge(), cases)
+        return Bridge(import_module("cv_bridge").CvBridge(), cases)
     except Exception:  # As above: it worked a moment ago, and is not needed.
         return None
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sensor_msgs.msg import Image as ImageMessage
 
-from flatrope_planner.conversion.bridge import MODULE, Case, read_with
+from flatrope_planner.conversion.bridge import Case, read_with
 from flatrope_planner.conversion.encodings import ENCODINGS
 from flatrope_planner.conversion.images import from_image
 
@@ -44,4 +44,4 @@ def _noise(encoding: str, padded: bool, big_endian: bool) -> ImageMessage:
 
 
 if __name__ == "__main__":
-    print(json.dumps(agreed(import_module(MODULE).CvBridge())))
+    print(json.dumps(agreed(import_module("cv_bridge").CvBridge())))

@@ -22,7 +22,7 @@ OBSERVE_EVERY = 10
 MOST_REASONS, MOST_ESCAPES = 40, 20
 # Names, lists and numbers: what differs between two refusals of one kind.
 _PARTICULARS = re.compile(
-    r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|(?<=begin with ).*(?= are)|(?<=supported are ).*|[\w.+-]*\d[\w.+-]*"
+    r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|(?<=begin with ).*(?= are)|(?<=supported are ).*|(?<=mark )\w+|[\w.+-]*\d[\w.+-]*"
 )
 
 
@@ -80,10 +80,10 @@ class _Intake:
     """What the planner node does with a message."""
 
     def __init__(self) -> None:
+        from flatrope_planner.planning.ego_motion import EgoMotion
         from flatrope_planner.planning.observation import ObservationBuffer, ObservationSpec
-        from flatrope_planner.planning.rear_axle_odometry import RearAxleOdometry
 
-        self._motion = RearAxleOdometry(rear_axle_offset_m=1.4)
+        self._motion = EgoMotion(rear_axle_offset_m=1.4)
         self._buffer = ObservationBuffer(ObservationSpec((CAMERA,), 2, 0.1))
 
     def take(self, message: "Message") -> None:

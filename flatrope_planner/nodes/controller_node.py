@@ -22,7 +22,7 @@ from flatrope_planner.nodes.declared import Changes, DeclaredParameters
 from flatrope_planner.nodes.following import Follower, Following
 from flatrope_planner.nodes.parameters import ControllerParameters
 from flatrope_planner.nodes.running import run_node
-from flatrope_planner.planning.rear_axle_odometry import RearAxleOdometry
+from flatrope_planner.planning.ego_motion import EgoMotion
 
 WARN_EVERY_S = 5.0
 # Messages a little early still belong to their period.
@@ -49,7 +49,7 @@ class ControllerNode(Node):
         self._follower = Follower(
             Following(parameters.max_plan_age_s, parameters.braking_mps2, parameters.simulator_waits)
         )
-        self._motion = RearAxleOdometry(parameters.rear_axle_offset_m, parameters.twist_frame)
+        self._motion = EgoMotion(parameters.rear_axle_offset_m, parameters.twist_frame)
         # Stamp of the odometry that was answered last (ns), and when odometry came last (s, steady).
         self._answered_ns = 0
         self._odometry_s = time.monotonic()

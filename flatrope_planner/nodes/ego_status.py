@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from flatrope_planner.nodes.monitoring import Level, TaskReport
-from flatrope_planner.planning.rear_axle_odometry import RearAxleOdometry
+from flatrope_planner.planning.ego_motion import EgoMotion
 
 
-def with_odometry(inputs: TaskReport, motion: RearAxleOdometry) -> TaskReport:
+def with_odometry(inputs: TaskReport, motion: EgoMotion) -> TaskReport:
     """The report, a warning at least where the odometry contradicts itself or its parameters."""
     values = {**inputs.values, **motion.values()}
     complaints = motion.complaints()

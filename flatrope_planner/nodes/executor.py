@@ -9,6 +9,7 @@ at 10 Hz and odometry at 50 Hz that costs two to three times the processor time 
 from threading import Thread
 
 from lifecycle_msgs.srv import ChangeState
+from rclpy.exceptions import InvalidHandle
 from rclpy.executors import ShutdownException, SingleThreadedExecutor, TimeoutException
 from rclpy.service import Service
 
@@ -20,7 +21,8 @@ class NodeExecutor(SingleThreadedExecutor):
         """Run one callback, if one gets ready in time (s); None waits for ever."""
         try:
             handler, entity, _node = self.wait_for_ready_callbacks(timeout_sec=timeout_sec)
-        except (ShutdownException, TimeoutException):
+        except (ShutdownException, TimeoutException, InvalidHandle):
+            # The last: a transition has destroyed what was being waited for.
             return
         if isinstance(entity, Service) and entity.srv_type is ChangeState:
             Thread(target=handler, name="transition", daemon=True).start()

@@ -15,7 +15,7 @@ from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.parameters import PlannerParameters
 from flatrope_planner.nodes.worker import FinishedTick
 from flatrope_planner.planning.consistency import Consistency, ConsistencyFinding
-from flatrope_planner.planning.ego_motion import EgoMoment
+from flatrope_planner.planning.driven_arc import EgoMoment
 from flatrope_planner.planning.fallback import Fallback
 from flatrope_planner.planning.judgement import Judgement, judge
 from flatrope_planner.planning.placement import PlacedTrajectory

@@ -11,7 +11,7 @@ from flatrope_planner.errors import FlatropeError, InputError
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.parameters import PlannerParameters
 from flatrope_planner.planning.corridor import Corridor, free_way_m
-from flatrope_planner.planning.ego_motion import EgoMoment
+from flatrope_planner.planning.driven_arc import EgoMoment
 from flatrope_planner.planning.pose import Pose, rotation_matrix
 
 # Points measured longer before or after t0 say nothing of the way that is free at t0.

@@ -51,9 +51,9 @@ from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import PlanningWorker
 from flatrope_planner.planning.core import PlanningCore, warm_up
+from flatrope_planner.planning.ego_motion import EgoMotion
 from flatrope_planner.planning.observation import ODOMETRY, camera_input
 from flatrope_planner.planning.plausibility import StampCheck
-from flatrope_planner.planning.rear_axle_odometry import RearAxleOdometry
 
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
 POLL_PERIOD_S = 0.02
@@ -136,7 +136,7 @@ class PlannerNode(ManagedNode):
         parameters = self._settings
         stamps = StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s)
         self._inputs = PlannerInputs(parameters.cameras, stamps)
-        self._motion = RearAxleOdometry(parameters.rear_axle_offset_m, parameters.twist_frame)
+        self._motion = EgoMotion(parameters.rear_axle_offset_m, parameters.twist_frame)
         # Complete before anyone sees it: callbacks run in another thread than transitions.
         self._records = self._new_records()
         self._obstacles = obstacle_points(parameters, self._inputs.pose_at)

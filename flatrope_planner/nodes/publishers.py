@@ -14,6 +14,9 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from flatrope_planner.nodes.input_topics import InputTopic
 
+# What rcl calls the node of a publisher that it has heard of before its node.
+UNRESOLVED = "_NODE_NAME_UNKNOWN_"
+
 
 @dataclass(frozen=True)
 class Publishers:
@@ -69,4 +72,6 @@ def _why_unheard(info: TopicEndpointInfo, topic: InputTopic) -> str | None:
 
 
 def _full_name(info: TopicEndpointInfo) -> str:
+    if info.node_name == UNRESOLVED:
+        return "a publisher whose node is not known"
     return f"{info.node_namespace.rstrip('/')}/{info.node_name}"

@@ -10,7 +10,7 @@ from flatrope_planner.errors import FlatropeError, NotReadyError
 from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.planning.core import PlanningCore
-from flatrope_planner.planning.ego_motion import EgoMoment, ego_motion
+from flatrope_planner.planning.driven_arc import EgoMoment, driven_arc
 
 # Longest wait for a plan in flight when the node ends; a model that is still being loaded is not waited for.
 JOIN_TIMEOUT_S = 1.0
@@ -171,10 +171,16 @@ class PlanningWorker:
                 if self._ending:
                     return
                 epoch = self._epoch
-            if epoch != drive:
-                core.reset()
-                drive = epoch
-            self._tick(core, epoch)
+            try:
+                if epoch != drive:
+                    core.reset()
+                    drive = epoch
+                self._tick(core, epoch)
+            except Exception as err:
+                # Whatever goes wrong with one tick, the next one is planned.
+                with self._wakes:
+                    self.failed_ticks += 1
+                    self._tick_failure = _in_one_line(err)
             with self._wakes:
                 self._busy = False
 
@@ -196,7 +202,7 @@ class PlanningWorker:
 
     def _observe(self) -> tuple[Observation, EgoMoment]:
         observation, pose_t0, frame_id = self._inputs.observe()
-        return observation, EgoMoment(observation.t0_ns, pose_t0, frame_id, ego_motion(observation.ego_history))
+        return observation, EgoMoment(observation.t0_ns, pose_t0, frame_id, driven_arc(observation.ego_history))
 
     def _tick(self, core: PlanningCore, epoch: int) -> None:
         try:

@@ -6,7 +6,7 @@ import numpy as np
 
 from flatrope_planner.dimensions import FUTURE_PERIOD_S
 from flatrope_planner.domain import Floats, Trajectory
-from flatrope_planner.planning.ego_motion import EgoMotion
+from flatrope_planner.planning.driven_arc import DrivenArc
 
 # Slopes are taken over this many points (0.7 s): the difference of two points of a learnt plan is mostly noise.
 # nuPlan smooths too, over 0.5 to 1.5 s.
@@ -57,7 +57,7 @@ class MotionProfile:
         return np.asarray(np.hypot(self.longitudinal_acceleration, self.lateral_acceleration))
 
 
-def profile_of(trajectory: Trajectory, ego: EgoMotion) -> MotionProfile:
+def profile_of(trajectory: Trajectory, ego: DrivenArc) -> MotionProfile:
     """The profile, from speeds and headings, the ego's own at t0 in front of the plan's."""
     speed = np.concatenate([[ego.speed_mps], trajectory.speed_mps])
     accel = _slopes(speed)
@@ -78,7 +78,7 @@ def exceeded(profile: MotionProfile) -> dict[ComfortBound, float]:
     return found
 
 
-def discomforts(trajectory: Trajectory, ego: EgoMotion) -> tuple[str, ...]:
+def discomforts(trajectory: Trajectory, ego: DrivenArc) -> tuple[str, ...]:
     """The bounds exceeded, each with the furthest value, such as "jerk 9.1 m/s^3"."""
     found = exceeded(profile_of(trajectory, ego))
     return tuple(f"{bound.quantity} {worst:.2f} {bound.unit}" for bound, worst in found.items())

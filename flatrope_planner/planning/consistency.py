@@ -12,7 +12,7 @@ import numpy as np
 
 from flatrope_planner.dimensions import FUTURE_PERIOD_S
 from flatrope_planner.domain import Floats, Rationale, Trajectory
-from flatrope_planner.planning.ego_motion import EgoMotion
+from flatrope_planner.planning.driven_arc import DrivenArc
 from flatrope_planner.planning.stated_decision import Speed, StatedDecision, Steering, stated_decision
 
 # What is said is about the next moments; later the plan may well do something else.
@@ -55,7 +55,7 @@ class ConsistencyFinding:
     reason: str
 
 
-def compare(rationale: Rationale, trajectory: Trajectory, ego: EgoMotion) -> ConsistencyFinding:
+def compare(rationale: Rationale, trajectory: Trajectory, ego: DrivenArc) -> ConsistencyFinding:
     """Hold a finite trajectory against its rationale."""
     if not rationale.text.strip():
         return ConsistencyFinding(Consistency.UNKNOWN, "the rationale is empty")
@@ -104,7 +104,7 @@ class _Done:
     lane_change_m: float
 
     @classmethod
-    def of(cls, trajectory: Trajectory, ego: EgoMotion) -> "_Done":
+    def of(cls, trajectory: Trajectory, ego: DrivenArc) -> "_Done":
         soon = round(SOON_S / FUTURE_PERIOD_S)
         speed, yaw = trajectory.speed_mps, trajectory.yaw_rad
         step_m = np.linalg.norm(np.diff(trajectory.position_m[:, :2], axis=0, prepend=np.zeros((1, 2))), axis=1)

@@ -1,55 +1,86 @@
-"""How the ego moves at t0, read from where it has been."""
+"""Odometry as it comes, made into the motion of the rear axle with its velocity in the body's frame."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-import numpy as np
+from flatrope_planner.domain import Floats
+from flatrope_planner.planning.odometry import OdometrySample
+from flatrope_planner.planning.pose import rotation_matrix
+from flatrope_planner.planning.twist import TwistFit, TwistJudge
 
-from flatrope_planner.dimensions import HISTORY_PERIOD_S
-from flatrope_planner.domain import EgoHistory
-from flatrope_planner.planning.pose import Pose
-
-# Slower than this the ego stands.
-STANDING_MPS = 0.25
-# Poses that speed and bend are read from: half a second; on a shorter way the bend is noise.
-FITTED_POSES = 6
-SHORT_WAY_M = 0.25
-# Weights of poses 0, 1 ... (oldest first) in the slope, a step, of their best parabola at the last of them.
-_END_SLOPE = np.linalg.pinv(np.vander(np.arange(1.0 - FITTED_POSES, 1.0), 3, increasing=True))[1]
+AUTO = "auto"
 
 
-@dataclass(frozen=True)
 class EgoMotion:
-    """Speed along the body (m/s) and the bend it drives (1/m, left positive)."""
+    """Knows where the odometry's origin is in the vehicle, and finds out in which frame its twist is."""
 
-    speed_mps: float
-    curvature: float = 0.0
+    def __init__(self, rear_axle_offset_m: float = 0.0, twist_frame: str = AUTO) -> None:
+        """The origin is so far ahead of the rear axle; the twist is in the `child` or `parent` frame, or `auto`."""
+        self._offset_m, self._wanted = rear_axle_offset_m, twist_frame
+        self._judge = TwistJudge()
+        self._frames: tuple[str, str] | None = None
+        self.frame_changes = 0
+
+    def take(self, sample: OdometrySample) -> OdometrySample:
+        """The sample as the planner wants it.
+
+        Raises:
+            InputError: if the rear axle is out of reach where the origin was not.
+        """
+        self.frame_changes += self._frames not in (None, sample.frames)
+        self._frames = sample.frames
+        self._judge.take(sample)
+        corrected = replace(sample, linear_velocity_mps=self._velocity(sample), yaw_rate_radps=self._yaw_rate(sample))
+        return corrected.at_rear_axle(self._offset_m)
 
     @property
-    def stands(self) -> bool:
-        """Whether the ego stands."""
-        return self.speed_mps < STANDING_MPS
+    def frame(self) -> TwistFit:
+        """How the twist's velocity is read: in the frame that was asked for, or that fits; not at all if none does."""
+        fit = self._judge.fit
+        if fit is TwistFit.NEITHER or self._wanted == AUTO:
+            return fit or TwistFit.CHILD
+        return TwistFit(self._wanted)
 
+    def complaints(self) -> list[str]:
+        """What is wrong with the odometry, in words."""
+        parent, child = (name or "without a name" for name in self._frames or ("", ""))
+        fit = self._judge.fit
+        complaints = []
+        if fit is TwistFit.NEITHER:
+            complaints.append(
+                f"odometry's twist fits its poses neither in the child frame {child} nor in the parent frame {parent}: "
+                "speed is taken from the poses"
+            )
+        elif fit is not None and self._wanted not in (AUTO, fit.value):
+            complaints.append(
+                f"odometry's twist fits its poses in the {fit.value} frame, twist_frame is {self._wanted} "
+                f"(child {child}, parent {parent})"
+            )
+        if self._judge.yaw_rate_fits is False:
+            complaints.append("odometry's yaw rate does not fit its headings: it is taken from them")
+        return complaints
 
-@dataclass(frozen=True)
-class EgoMoment:
-    """The ego at the time of an observation."""
+    def values(self) -> dict[str, str]:
+        """What is known about the odometry, for the diagnostics."""
+        fit = self._judge.fit
+        parent, child = self._frames or ("", "")
+        return {
+            "odometry.frame": parent,
+            "odometry.child_frame": child,
+            "odometry.frame_changes": str(self.frame_changes),
+            "odometry.twist_frame": self._wanted,
+            "odometry.twist_fits": "unknown" if fit is None else fit.value,
+            "odometry.twist_read_as": "poses" if self.frame is TwistFit.NEITHER else self.frame.value,
+        }
 
-    t0_ns: int
-    # Where it is, in the odometry's frame of that name.
-    pose: Pose
-    frame_id: str
-    motion: EgoMotion
+    def _velocity(self, sample: OdometrySample) -> Floats:
+        """float64 (3,), body frame."""
+        if self.frame is TwistFit.NEITHER and self._judge.motion is not None:
+            return self._judge.motion.body_mps
+        if self.frame is TwistFit.PARENT:
+            return rotation_matrix(sample.pose.quaternion_xyzw).T @ sample.linear_velocity_mps
+        return sample.linear_velocity_mps
 
-
-def ego_motion(history: EgoHistory) -> EgoMotion:
-    """The motion at t0.
-
-    From poses, not from a twist, whose frame many drivers get wrong: the slope at t0 of the parabola that fits the last
-    poses best. Noise of 1 cm in them makes 0.09 m/s of it.
-    """
-    along_m = history.position_m[-FITTED_POSES:, 0]
-    speed = float((_END_SLOPE @ along_m) / HISTORY_PERIOD_S)
-    driven_m = float(np.linalg.norm(history.position_m[-1] - history.position_m[-FITTED_POSES]))
-    earlier = history.rotation[-FITTED_POSES]
-    turned_rad = -float(np.arctan2(earlier[1, 0], earlier[0, 0]))
-    return EgoMotion(speed, turned_rad / driven_m if driven_m > SHORT_WAY_M else 0.0)
+    def _yaw_rate(self, sample: OdometrySample) -> float:
+        if self._judge.yaw_rate_fits is False and self._judge.motion is not None:
+            return self._judge.motion.yaw_rate_radps
+        return sample.yaw_rate_radps

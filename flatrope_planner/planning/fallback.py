@@ -10,7 +10,7 @@ import numpy as np
 
 from flatrope_planner.dimensions import ACTION_SIZE, FUTURE_PERIOD_S, FUTURE_POINTS
 from flatrope_planner.domain import Floats, Trajectory, ns_to_seconds
-from flatrope_planner.planning.ego_motion import EgoMoment
+from flatrope_planner.planning.driven_arc import EgoMoment
 from flatrope_planner.planning.placement import PlacedTrajectory
 from flatrope_planner.planning.plan_validator import MAX_CURVATURE, MAX_GRIP_MPS2, MAX_SPEED_MPS
 

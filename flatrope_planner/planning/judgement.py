@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from flatrope_planner.domain import Plan
 from flatrope_planner.planning.comfort import discomforts
 from flatrope_planner.planning.consistency import Consistency, ConsistencyFinding, compare
-from flatrope_planner.planning.ego_motion import EgoMoment
+from flatrope_planner.planning.driven_arc import EgoMoment
 from flatrope_planner.planning.plan_validator import refusal
 
 NOT_COMPARED = ConsistencyFinding(Consistency.UNKNOWN, "not compared with a rationale")

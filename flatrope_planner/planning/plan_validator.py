@@ -11,7 +11,7 @@ import numpy as np
 
 from flatrope_planner.dimensions import FUTURE_PERIOD_S
 from flatrope_planner.domain import Floats, Trajectory
-from flatrope_planner.planning.ego_motion import EgoMotion
+from flatrope_planner.planning.driven_arc import DrivenArc
 
 # No road allows more: 216 km/h.
 MAX_SPEED_MPS = 60.0
@@ -47,7 +47,7 @@ class _Steps:
     """The plan from t0 on, step by step; its first step begins at the ego."""
 
     trajectory: Trajectory
-    ego: EgoMotion
+    ego: DrivenArc
     # float64 (65,), m/s and rad, t0 first.
     speed_mps: Floats
     yaw_rad: Floats
@@ -57,7 +57,7 @@ class _Steps:
     up_m: Floats
 
 
-def refusal(trajectory: Trajectory, ego: EgoMotion) -> str:
+def refusal(trajectory: Trajectory, ego: DrivenArc) -> str:
     """Why the trajectory must not be driven, in words; empty if it may."""
     if not _is_finite(trajectory):
         return "a number of the plan is not finite"
@@ -72,7 +72,7 @@ def _is_finite(trajectory: Trajectory) -> bool:
     return all(bool(np.all(np.isfinite(part))) for part in parts)
 
 
-def _steps(trajectory: Trajectory, ego: EgoMotion) -> _Steps:
+def _steps(trajectory: Trajectory, ego: DrivenArc) -> _Steps:
     step = np.diff(trajectory.position_m, axis=0, prepend=np.zeros((1, 3)))
     yaw = np.concatenate([[0.0], trajectory.yaw_rad])
     middle = (yaw[:-1] + yaw[1:]) / 2.0

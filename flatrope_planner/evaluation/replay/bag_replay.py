@@ -22,9 +22,9 @@ from flatrope_planner.evaluation.replay.rows import OpenTick, RowMaker
 from flatrope_planner.evaluation.replay.schedule import AtTimes, EveryPeriod, Schedule
 from flatrope_planner.evaluation.replay.stepping import Stepper
 from flatrope_planner.evaluation.replay.topics import TopicWishes, choose_topics
-from flatrope_planner.planning.ego_motion import EgoMoment, ego_motion
+from flatrope_planner.planning.driven_arc import EgoMoment, driven_arc
+from flatrope_planner.planning.ego_motion import AUTO, EgoMotion
 from flatrope_planner.planning.odometry import OdometrySample
-from flatrope_planner.planning.rear_axle_odometry import AUTO, RearAxleOdometry
 
 # Of the driven speed this much is kept for the timeline.
 TIMELINE_PERIOD_S = 0.2
@@ -73,7 +73,7 @@ class BagReplay:
         self._store = typestore_of(source.connections)
         decode = partial(decoded_picture, self._store)
         self._stepper = Stepper(spec, self._schedule(options), decode, self._begin_anew)
-        self._motion = RearAxleOdometry(options.rear_axle_offset_m, options.twist_frame)
+        self._motion = EgoMotion(options.rear_axle_offset_m, options.twist_frame)
         self._cameras = {topic: camera for camera, topic in self.topics.cameras.items()}
         self._rows = RowMaker(self._start_ns)
         self._path, self._open = DrivenPath(), deque[tuple[OpenTick, SmallPicture]]()
@@ -190,7 +190,7 @@ class BagReplay:
             planned = self._contestants.plan(due.observation)
             self.planning_s += time.perf_counter() - started_s
             first_camera = next(iter(due.observation.frames.values()))
-            ego = EgoMoment(planned.plan.t0_ns, due.pose_t0, self.frame_id, ego_motion(due.observation.ego_history))
+            ego = EgoMoment(planned.plan.t0_ns, due.pose_t0, self.frame_id, driven_arc(due.observation.ego_history))
             tick = OpenTick(planned, ego, self._drive)
             self._open.append((tick, small_picture(first_camera[-1].image)))
 

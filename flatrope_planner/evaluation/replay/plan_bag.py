@@ -10,7 +10,7 @@ from flatrope_planner.bringup.configuration import message_definitions
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats, Plan, seconds_to_ns
 from flatrope_planner.evaluation.bag_writer import PACKAGE, BagWriter, typestore_with
-from flatrope_planner.planning.ego_motion import EgoMoment
+from flatrope_planner.planning.driven_arc import EgoMoment
 from flatrope_planner.planning.judgement import judge
 from flatrope_planner.planning.pose import Pose, rotation_matrix, turned_about_z
 

@@ -12,7 +12,7 @@ from flatrope_planner.evaluation.replay.displacement import PlannedPoses, errors
 from flatrope_planner.evaluation.replay.driven_path import DrivenPath, DrivenPoses
 from flatrope_planner.evaluation.replay.extended_comfort import changes
 from flatrope_planner.planning.comfort import MotionProfile, exceeded, profile_of
-from flatrope_planner.planning.ego_motion import EgoMoment
+from flatrope_planner.planning.driven_arc import EgoMoment
 from flatrope_planner.planning.judgement import judge
 from flatrope_planner.planning.stated_decision import decision_of
 

@@ -9,7 +9,7 @@ import yaml
 from flatrope_planner.bringup.configuration import default_parameters
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.arguments import PERIOD_LIMITS_S
-from flatrope_planner.planning.rear_axle_odometry import AUTO
+from flatrope_planner.planning.ego_motion import AUTO
 from flatrope_planner.planning.twist import TwistFit
 
 PLANNER_FILE = "planner.param.yaml"
