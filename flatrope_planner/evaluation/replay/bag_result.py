@@ -53,7 +53,7 @@ def replayed(task: ReplayTask, load: Callable[[], Contestants], told: Callable[[
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     try:
-        result = _replayed(task, load(), unfinished, told)
+        result = _replayed(task, load, unfinished, told)
     except FlatropeError as err:
         result = _failure(task, str(err))
     except Exception as err:  # one bag must not stop the others
@@ -75,13 +75,15 @@ def _opening(task: ReplayTask, status: str) -> dict[str, Any]:
 
 
 def _replayed(
-    task: ReplayTask, contestants: Contestants, folder: Path, told: Callable[[float], None]
+    task: ReplayTask, load: Callable[[], Contestants], folder: Path, told: Callable[[float], None]
 ) -> dict[str, Any]:
     started_s = time.perf_counter()
     totals, times, moments = Totals(), TickTimes(), WorstMoments()
     planned_at_s: list[float] = []
     ade_m: dict[int, dict[str, float]] = {}
     with BagSource(task.bag) as source:
+        # Who plans is loaded for nothing that cannot be read.
+        contestants = load()
         replay = BagReplay(source, contestants, task.options)
         target = task.lineup.settings.target
         with PlanBag(folder / PLANS_BAG, target) as bag, (folder / PLANS).open("w", encoding="utf-8") as lines:
