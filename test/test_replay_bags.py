@@ -187,6 +187,14 @@ def big_image_message(time_s: float, camera: str) -> Any:
     )
 
 
+def test_an_mcap_of_another_tool_is_read(tmp_path: Path, expected: dict[str, Any]) -> None:
+    bag = write_bag(tmp_path / "drive", Drive())
+    file = bag / "drive.mcap"
+    # The header's profile is a text that only recorders of ROS fill in.
+    file.write_bytes(file.read_bytes().replace(b"\x04\x00\x00\x00ros2", b"\x04\x00\x00\x00rost", 1))
+    assert same(replay(file, tmp_path / "out")) == same(expected)
+
+
 def test_no_such_bag_no_bag_and_a_bag_of_ros_1_are_one_line_each(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("no bag")
     (tmp_path / "old.bag").write_bytes(b"#ROSBAG V2.0\n")

@@ -37,7 +37,7 @@ class StorageReader(Protocol):
         ...
 
 
-CUT_OFF: dict[str, Callable[[Path], StorageReader]] = {".mcap": CutOffMcap, ".db3": CutOffSqlite}
+CUT_OFF: dict[str, Callable[[Path], CutOffMcap | CutOffSqlite]] = {".mcap": CutOffMcap, ".db3": CutOffSqlite}
 
 
 def is_storage(path: Path) -> bool:
@@ -118,7 +118,8 @@ def _opened_or_rescued(file: Path, stack: ExitStack, notes: list[str]) -> Storag
         cut_off = CUT_OFF[file.suffix](file)
         if not cut_off.message_count:
             raise
-        notes.append(f"{file} ends in the middle: {cut_off.message_count} messages could be rescued")
+        if not cut_off.complete:
+            notes.append(f"{file} ends in the middle: {cut_off.message_count} messages could be rescued")
         return cut_off
 
 

@@ -1,4 +1,4 @@
-"""Reads an .mcap file that was never closed: its index is missing, its records are there up to where they break off."""
+"""Reads an .mcap file record by record: one that was never closed, so that it has no index, or is not of rosbag2."""
 
 import struct
 from collections import Counter
@@ -27,6 +27,8 @@ class CutOffMcap:
     def __init__(self, path: Path) -> None:
         """Look through the file; whatever is wrong with it ends it."""
         self.path = path
+        # Whether the records reach their end.
+        self.complete = False
         self._schemas: dict[int, tuple[str, MessageDefinition]] = {}
         self._channels: dict[int, tuple[str, int, str]] = {}
         counts: Counter[int] = Counter()
@@ -52,6 +54,7 @@ class CutOffMcap:
                 return
             for kind, content in _records(stream):
                 if kind == DATA_END:
+                    self.complete = True
                     return
                 if kind == CHUNK:
                     yield from self._in_chunk(content)

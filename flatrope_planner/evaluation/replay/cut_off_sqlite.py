@@ -14,6 +14,8 @@ NO_DEFINITION = MessageDefinition(MessageDefinitionFormat.NONE, "")
 class CutOffSqlite:
     """What of a reader of rosbags is needed; finds its topics by reading everything once."""
 
+    complete = False
+
     def __init__(self, path: Path) -> None:
         """Look through the file; whatever is wrong with it ends it."""
         self.path = path
