@@ -241,6 +241,8 @@ def _replay(arguments: argparse.Namespace) -> Result:
 
     cameras = dict(_pairs(arguments.camera, "=", "NAME=TOPIC"))
     summary, failed = run_replay(arguments, cameras)
+    if failed == len(summary["bags"]) == 1:
+        raise InputError(summary["bags"][0]["error"])
     print(describe(summary, arguments.out))
     if failed:
         msg = f"{failed} of {len(summary['bags'])} bags could not be replayed"

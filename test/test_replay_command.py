@@ -1,13 +1,14 @@
 """`flatrope replay`: many bags, several processes, nano itself; results do not hang on how it was done."""
 
 import json
+import multiprocessing
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from drives import Drive, Storage, replay, task_of, write_bag
+from replay_work import work_for_ever, work_or_die
 from rosbags.rosbag2 import StoragePlugin
 
 from flatrope_planner.cli import main
@@ -16,7 +17,6 @@ from flatrope_planner.evaluation.replay.bags import bags_at
 from flatrope_planner.evaluation.replay.crew import replay_all
 from flatrope_planner.evaluation.replay.progress import ShareLine
 from flatrope_planner.evaluation.replay.settings import DRAFTERS, EXACTNESS
-from flatrope_planner.evaluation.replay.task import ReplayTask
 from flatrope_planner.speculation.exactness import ExactnessMode
 from flatrope_planner.vla.drafting import DrafterKind
 
@@ -99,13 +99,6 @@ def test_another_bag_or_other_options_are_another_task(tmp_path: Path) -> None:
     assert finished_result(task) is None
 
 
-def work_or_die(task: ReplayTask, told: Callable[[float], None]) -> dict[str, Any]:
-    told(0.5)
-    if task.name == "deadly":
-        os._exit(9)
-    return {"name": task.name, "status": "complete"}
-
-
 def test_a_process_that_dies_takes_no_other_bag_with_it(tmp_path: Path) -> None:
     tasks = [task_of(tmp_path / name, tmp_path) for name in ("a", "deadly", "b")]
     shares: list[float] = []
@@ -116,6 +109,16 @@ def test_a_process_that_dies_takes_no_other_bag_with_it(tmp_path: Path) -> None:
     }
     assert "the process that replayed it died" in results["deadly"]["error"]
     assert all(0.0 <= share <= 1.0 for share in shares)
+
+
+def test_whoever_does_not_wait_for_the_end_leaves_nobody_at_work(tmp_path: Path) -> None:
+    def interrupt(share: float) -> None:
+        if share:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(replay_all([task_of(tmp_path / name, tmp_path) for name in "ab"], 2, interrupt, work_for_ever))
+    assert not multiprocessing.active_children()
 
 
 def test_bad_options_are_one_line_each(bags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,7 +136,10 @@ def test_bad_options_are_one_line_each(bags: list[str], tmp_path: Path, capsys: 
         complaint = capsys.readouterr().err
         assert words in complaint
         assert complaint.count("\n") == 1
-    assert main(["replay", str(tmp_path / "out"), "--out", str(tmp_path / "out")]) == 2
+    capsys.readouterr()
+    assert main(["replay", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
+    only = capsys.readouterr()
+    assert (only.out, only.err.count("\n")) == ("", 1)
     assert main(["replay", bags[0], "--camera", "front_wide", "--out", str(tmp_path / "out")]) == 2
 
 

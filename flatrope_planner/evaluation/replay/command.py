@@ -93,7 +93,7 @@ def _results(tasks: Sequence[ReplayTask], arguments: Namespace) -> Iterator[tupl
     line = ShareLine("replay", len(todo))
     for result in replay_all(todo, arguments.jobs, line.show):
         line.finished_one()
-        if result["status"] == FAILED:
+        if result["status"] == FAILED and len(tasks) > 1:
             line.say(f"flatrope: {result['error']}")
         yield result["name"], result
     line.close()

@@ -1,6 +1,7 @@
 """Replays many bags on several processes: one that breaks does not stop the others, nor does one that dies."""
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -15,8 +16,8 @@ Work = Callable[[ReplayTask, Callable[[float], None]], Result]
 # How often progress is looked at (s).
 LOOK_S = 0.5
 
-# Filled in each process: how much of each bag has been read (0 to 1).
-_SHARES: list[Any] = []
+# Filled in each process: how much of each bag has been read (0 to 1), and whether nobody waits for it any more.
+_SHARED: list[Any] = []
 
 
 def replay_in_process(task: ReplayTask, told: Callable[[float], None]) -> Result:
@@ -36,14 +37,16 @@ def replay_all(
         work: replays one of them in its process, and tells how much of it has been read.
     """
     context = multiprocessing.get_context("spawn")
-    shares = context.Array("d", len(tasks), lock=False)
+    shares, abandoned = context.Array("d", len(tasks), lock=False), context.Event()
     sizes = [max(task.size, 1) for task in tasks]
     left, alone = dict(enumerate(tasks)), False
     while left:
         # After a process has died, those that may have killed it get one for themselves, until it is known who did.
         batch = dict([next(iter(left.items()))]) if alone else dict(left)
         found = False
-        with ProcessPoolExecutor(min(jobs, len(batch)), context, initializer=_share_with, initargs=(shares,)) as pool:
+        with ProcessPoolExecutor(
+            min(jobs, len(batch)), context, initializer=_begin, initargs=(shares, abandoned)
+        ) as pool:
             futures: dict[Future[Result], int] = {pool.submit(_work, work, n, task): n for n, task in batch.items()}
             try:
                 for future in _finished(futures, partial(_tell, told, shares, sizes)):
@@ -57,6 +60,10 @@ def replay_all(
                     del left[number]
                     shares[number] = 1.0
                     yield result
+            except BaseException:
+                # Nobody waits for the results any more: not even the pool shall, for bags that take hours.
+                abandoned.set()
+                raise
             finally:
                 pool.shutdown(cancel_futures=True)
         alone = not found
@@ -74,13 +81,19 @@ def _tell(told: Callable[[float], None], shares: Any, sizes: Sequence[int]) -> N
     told(sum(share * size for share, size in zip(shares, sizes, strict=True)) / sum(sizes))
 
 
-def _share_with(shares: Any) -> None:
-    _SHARES[:] = [shares]
+def _begin(shares: Any, abandoned: Any) -> None:
+    # Asked to end at the terminal, all processes hear it: it is the first one that tells the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _SHARED[:] = [shares, abandoned]
 
 
 def _work(work: Work, number: int, task: ReplayTask) -> Result:
+    shares, abandoned = _SHARED
+
     def told(share: float) -> None:
-        _SHARES[0][number] = share
+        if abandoned.is_set():
+            raise KeyboardInterrupt
+        shares[number] = share
 
     return work(task, told)
 
