@@ -7,6 +7,7 @@ from setuptools import find_packages, setup
 
 PACKAGE = "flatrope_planner"
 NODES = (
+    "bag_player_node",
     "controller_node",
     "diagnostics_node",
     "faulty_planner",
@@ -39,6 +40,7 @@ setup(
         (f"share/{PACKAGE}", ["package.xml"]),
         (f"share/{PACKAGE}/config", files("config")),
         (f"share/{PACKAGE}/launch", files("launch")),
+        (f"share/{PACKAGE}/msg", files("msg")),
         (f"share/{PACKAGE}/requirements", files("requirements")),
         (f"share/{PACKAGE}/security", files("security")),
     ],

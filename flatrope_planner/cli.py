@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from flatrope_planner.arguments import COUNT, JOBS, SEED, output_folder, real_number
 from flatrope_planner.errors import FlatropeError, InputError, SetupError
+from flatrope_planner.evaluation.replay.arguments import add_replay_arguments
 
 Result = Mapping[str, Any]
 
@@ -69,6 +70,8 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
     report = _command(commands, "report", _report, "make the report of a recorded bag")
     report.add_argument("bag", type=Path, help="folder of a bag, or a single .mcap file")
     report.add_argument("--html", type=Path, metavar="FILE", help="default: report.html beside the bag")
+    add_replay_arguments(_command(commands, "replay", _replay, "what the planner would have done on recorded drives"))
+    _add_launch_arguments(_command(commands, "play", _play, "play a bag into running nodes, with its time on /clock"))
     bench = commands.add_parser("bench", help="measure", description="Measure.")
     _add_benchmarks(bench.add_subparsers(metavar="WHAT", required=True))
     train = commands.add_parser("train", help="train", description="Train.").add_subparsers(
@@ -145,6 +148,10 @@ def _add_benchmarks(commands: Any) -> None:
     retrieval = _command(commands, "retrieval", _bench_retrieval, "how far earlier texts draft recorded rationales")
     retrieval.add_argument("--corpus", type=Path, required=True, metavar="FILE", help="JSON lines, may be gzipped")
     retrieval.add_argument("--jobs", type=JOBS, default=2, help="processes at work (default: %(default)s)")
+    replay = _command(commands, "replay", _bench_replay, "how fast bags are read, apart from the model")
+    replay.add_argument(
+        "--seconds", type=real_number(4.0, 600.0), default=10.0, help="length of the bags (default: %(default)s)"
+    )
     fuzz = _command(commands, "fuzz", _bench_fuzz, "broken messages through codec and buffer: what escapes")
     fuzz.add_argument("--messages", type=COUNT, default=100_000, help="default: %(default)s")
     fuzz.add_argument("--seed", type=SEED, default=0, help="default: %(default)s")
@@ -229,6 +236,32 @@ def _report(arguments: argparse.Namespace) -> Result:
     return summary
 
 
+def _replay(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.replay.command import describe, run_replay
+
+    cameras = dict(_pairs(arguments.camera, "=", "NAME=TOPIC"))
+    summary, failed = run_replay(arguments, cameras)
+    if failed == len(summary["bags"]) == 1:
+        raise InputError(summary["bags"][0]["error"])
+    print(describe(summary, arguments.out))
+    if failed:
+        msg = f"{failed} of {len(summary['bags'])} bags could not be replayed"
+        raise InputError(msg)
+    return summary
+
+
+def _play(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.bringup.description import PLAY_ARGUMENTS, play_processes
+    from flatrope_planner.bringup.processes import run
+
+    if arguments.show_args:
+        return _shown_arguments(PLAY_ARGUMENTS)
+    ended = run(play_processes(_chosen(arguments.arguments)), {})
+    if ended is not None and ended.exit_code != 0:
+        raise SetupError(str(ended))
+    return {"exit_code": 0}
+
+
 def _bench_driving(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation import driving_benchmark as bench
 
@@ -307,6 +340,14 @@ def _bench_retrieval(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.retrieval_benchmark import run_retrieval_benchmark, table
 
     result = run_retrieval_benchmark(arguments.corpus, arguments.jobs)
+    print(table(result))
+    return result
+
+
+def _bench_replay(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.replay.benchmark import run_replay_benchmark, table
+
+    result = run_replay_benchmark(arguments.seconds)
     print(table(result))
     return result
 

@@ -14,7 +14,8 @@ ROOMS = {
     | CORE,
     "nodes": {"bringup", "conversion", "evaluation", "msg", "planning", "simulation", "speculation", "vla"} | CORE,
     "doctor": {"bringup", "planning", "speculation", "vla", "_version"} | CORE,
-    "evaluation": {"bringup", "conversion", "planning", "simulation", "speculation", "training", "vla"} | CORE,
+    "evaluation": {"bringup", "conversion", "planning", "simulation", "speculation", "training", "vla", "_version"}
+    | CORE,
     "training": {"planning", "simulation", "speculation", "vla"} | CORE,
     "conversion": {"msg", "planning", "simulation"} | CORE,
     "bringup": {"dimensions", "errors"},

@@ -1,6 +1,7 @@
 """Finds and reads the files of config/. Can be imported where neither ROS 2 nor PyYAML is: the doctor says so there."""
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,22 @@ def config_file(name: str) -> Path:
     Raises:
         SetupError: if there is none.
     """
-    roots = [Path(__file__).resolve().parents[2], *_installed()]
+    roots = [Path(__file__).resolve().parents[2], *_installed(), Path(sys.prefix) / "share" / PACKAGE]
     for root in roots:
         path = root / "config" / name
         if path.is_file():
             return path
     msg = f"config/{name} is in none of: {', '.join(str(root) for root in roots)}; is the package sourced?"
     raise SetupError(msg)
+
+
+def message_definitions() -> Path:
+    """The folder of the package's .msg files.
+
+    Raises:
+        SetupError: if the package is neither installed nor checked out.
+    """
+    return config_file("recorder.param.yaml").parent.parent / "msg"
 
 
 def _installed() -> list[Path]:

@@ -14,6 +14,7 @@ from flatrope_planner.bringup.configuration import config_file, default_paramete
 from flatrope_planner.errors import InputError
 
 PLANNER, DIAGNOSTICS, CONTROLLER, SIMULATOR = "planner", "diagnostics", "controller", "simulator"
+BAG_PLAYER = "bag_player"
 
 ParameterValue = bool | int | float | str
 
@@ -65,10 +66,18 @@ REAL_TIME_FACTOR = Argument("real_time_factor", "1.0", "simulated seconds a seco
 # The smallest and the largest value of each, for the simulator's own parameters too.
 SEED_LIMITS, REAL_TIME_FACTOR_LIMITS = (0, 999_999), (0.0, 100.0)
 
+BAG = Argument("bag", "out/demo/run.mcap", "the bag to play: rosbag2 folder, .mcap or .db3")
+RATE = Argument("rate", "1.0", "recorded seconds a second")
+LOOP = Argument("loop", "false", "begin again at the end", ("true", "false"))
+START_DELAY = Argument("start_delay_s", "0.0", "seconds until the first message, for the nodes to load")
+RATE_LIMITS, START_DELAY_LIMITS = (0.01, 100.0), (0.0, 600.0)
+
+PLAY_ARGUMENTS = (BAG, RATE, LOOP, START_DELAY)
 PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, AUTOSTART, PLANNER_FILE, CAMERA_TOPIC, ODOMETRY_TOPIC)
 # A name of ROS: words of letters, digits and underscores that begin with no digit, separated by slashes.
 _WORDS = r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*"
 
+REPLAY_ARGUMENTS = (*PLAY_ARGUMENTS, ROLE, PLANNER_FILE, CAMERA_TOPIC, ODOMETRY_TOPIC)
 DEMO_ARGUMENTS = (DRIVER, FAMILY, SEED, REAL_TIME_FACTOR, ROLE, PLANNER_FILE)
 
 
@@ -121,6 +130,25 @@ def demo_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
     sensors = {CAMERA_TOPIC.name: CAMERA_TOPIC.default, ODOMETRY_TOPIC.name: ODOMETRY_TOPIC.default}
     planner = _planner_and_diagnostics({**values, **sensors, USE_SIM_TIME.name: "true"})
     return (*planner, _controller(values), _simulator(values))
+
+
+def play_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
+    """What plays a bag.
+
+    Raises:
+        InputError: on an argument that does not fit.
+    """
+    return (_bag_player(completed(PLAY_ARGUMENTS, chosen)),)
+
+
+def replay_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
+    """A bag and who plans from it.
+
+    Raises:
+        InputError: on an argument that does not fit.
+    """
+    values = completed(REPLAY_ARGUMENTS, chosen)
+    return (*_planner_and_diagnostics({**values, USE_SIM_TIME.name: "true"}), _bag_player(values))
 
 
 def demo_environment() -> dict[str, str]:
@@ -183,6 +211,22 @@ def _controller(values: Mapping[str, str]) -> NodeProcess:
             ("~/input/trajectory", trajectory),
             ("~/output/twist", f"/carla/{values[ROLE.name]}/twist"),
         ),
+    )
+
+
+def _bag_player(values: Mapping[str, str]) -> NodeProcess:
+    return NodeProcess(
+        executable="bag_player_node",
+        name=BAG_PLAYER,
+        parameter_file=str(config_file("bag_player.param.yaml")),
+        parameters={
+            # A node finds it from wherever it runs.
+            "bag": str(Path(values[BAG.name]).absolute()),
+            "rate": _number(values, RATE, RATE_LIMITS),
+            "loop": values[LOOP.name] == "true",
+            "start_delay_s": _number(values, START_DELAY, START_DELAY_LIMITS),
+        },
+        environment=image_environment(),
     )
 
 

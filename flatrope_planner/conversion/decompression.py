@@ -4,15 +4,20 @@ The bytes decide what a picture is, not the `format` string: drivers fill it in 
 it: image_transport's order of colours, and whether the picture is one of depths.
 """
 
+from typing import TYPE_CHECKING
+
 import cv2
 import numpy as np
-from sensor_msgs.msg import CompressedImage
 
 from flatrope_planner.conversion.encodings import pick_channels
 from flatrope_planner.conversion.limits import require_bounded_size, shortened
 from flatrope_planner.conversion.picture_files import JPEG_SIGNATURE, FileHeader, file_header
 from flatrope_planner.domain import Image
 from flatrope_planner.errors import InputError, reason
+
+if TYPE_CHECKING:
+    # Recorded messages are read where there is no ROS.
+    from sensor_msgs.msg import CompressedImage
 
 # The camera's pixels as they are: whoever mounts it upside down says so elsewhere.
 FLAGS = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
@@ -24,7 +29,7 @@ MORE_DATA = bytes(range(1, 200)) * 8
 END = b"\xff\xd9"
 
 
-def from_compressed(message: CompressedImage) -> Image:
+def from_compressed(message: "CompressedImage") -> Image:
     """uint8 (H, W, 3), RGB, of a JPEG or PNG; alpha is dropped, 16 bits become 8 (v >> 8).
 
     Raises:

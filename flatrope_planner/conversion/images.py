@@ -1,7 +1,4 @@
-"""Pictures: sensor_msgs/Image and CompressedImage to RGB arrays, and RGB arrays to the bgra8 that CARLA's bridge sends.
-
-Colour order follows `encoding`, rows follow `step`: drivers pad rows, and the padding is rarely a whole pixel.
-"""
+"""Pictures: messages of either kind to RGB arrays, and RGB arrays to the bgra8 that CARLA's bridge sends."""
 
 from array import array
 
@@ -11,11 +8,10 @@ from sensor_msgs.msg import Image as ImageMessage
 
 from flatrope_planner.conversion.bridge import Bridge
 from flatrope_planner.conversion.decompression import from_compressed
-from flatrope_planner.conversion.encodings import ENCODINGS, RawImage, pick_channels
-from flatrope_planner.conversion.limits import require_bounded_size, shortened
+from flatrope_planner.conversion.encodings import pick_channels
+from flatrope_planner.conversion.raw_images import from_image
 from flatrope_planner.conversion.stamps import to_header, to_nanoseconds
 from flatrope_planner.domain import CameraFrame, Image
-from flatrope_planner.errors import InputError
 
 __all__ = ["camera_frame", "from_compressed", "from_image", "to_bgra8"]
 
@@ -29,32 +25,6 @@ def camera_frame(message: ImageMessage | CompressedImage, bridge: Bridge | None 
     compressed = isinstance(message, CompressedImage)
     image = from_compressed(message) if compressed else from_image(message, bridge)
     return CameraFrame(to_nanoseconds(message.header.stamp), image)
-
-
-def from_image(message: ImageMessage, bridge: Bridge | None = None) -> Image:
-    """uint8 (H, W, 3), RGB, a copy of the message's pixels; the same with and without cv_bridge.
-
-    Raises:
-        InputError: naming the encoding, or the sizes that do not fit each other.
-    """
-    encoding = ENCODINGS.get(message.encoding)
-    if encoding is None:
-        msg = f"image encoding {shortened(message.encoding)} is not supported; supported are {', '.join(ENCODINGS)}"
-        raise InputError(msg)
-    height, width, step = int(message.height), int(message.width), int(message.step)
-    require_bounded_size(width, height)
-    least_step, data_bytes = encoding.least_step(width), encoding.data_bytes(height, step)
-    if step < least_step or len(message.data) != data_bytes:
-        msg = (
-            f"image of {width}x{height} {message.encoding} with step {step} and {len(message.data)} bytes: "
-            f"expected a step of at least {least_step} and, for {height} rows of this step, {data_bytes} bytes"
-        )
-        raise InputError(msg)
-    image = None if bridge is None else bridge.to_rgb(message, padded=step > least_step)
-    if image is not None:
-        return image
-    data = np.frombuffer(message.data, np.uint8)
-    return encoding.to_rgb(RawImage(data, height, width, step, bool(message.is_bigendian)))
 
 
 def to_bgra8(image: Image, stamp_ns: int, frame_id: str) -> ImageMessage:

@@ -16,7 +16,7 @@ from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Image
 
-from flatrope_planner.bringup.configuration import config_file
+from flatrope_planner.bringup.configuration import message_definitions
 from flatrope_planner.conversion.compression import to_jpeg
 from flatrope_planner.conversion.stamps import to_nanoseconds
 from flatrope_planner.domain import seconds_to_ns
@@ -59,8 +59,7 @@ class RecorderNode(Node):
         """
         super().__init__("recorder")
         self._settings = parameters = read_parameters(self, RecorderParameters, "recorder.param.yaml")
-        definitions = config_file("recorder.param.yaml").parent.parent / "msg"
-        self._bag = BagWriter(Path(parameters.file), definitions)
+        self._bag = BagWriter(Path(parameters.file), message_definitions())
         self._bag.open()
         self._recorded: set[str] = set()
         self._last_picture_ns: dict[str, int] = {}

@@ -32,29 +32,56 @@ YAW_RATE = ComfortBound("yaw rate", "rad/s", -0.95, 0.95)
 YAW_ACCELERATION = ComfortBound("yaw acceleration", "rad/s^2", -1.93, 1.93)
 
 
-def discomforts(trajectory: Trajectory, ego: DrivenArc) -> tuple[str, ...]:
-    """The bounds exceeded, each with the furthest value, such as "jerk 9.1 m/s^3"."""
+BOUNDS = (LONGITUDINAL, LATERAL, JERK, LONGITUDINAL_JERK, YAW_RATE, YAW_ACCELERATION)
+
+
+@dataclass(frozen=True)
+class MotionProfile:
+    """What a plan does to passengers, from t0 on every 0.1 s; each float64 (65,), SI units."""
+
+    longitudinal_acceleration: Floats
+    lateral_acceleration: Floats
+    longitudinal_jerk: Floats
+    lateral_jerk: Floats
+    yaw_rate: Floats
+    yaw_acceleration: Floats
+
+    @property
+    def jerk(self) -> Floats:
+        """Its size (m/s^3)."""
+        return np.asarray(np.hypot(self.longitudinal_jerk, self.lateral_jerk))
+
+    @property
+    def acceleration(self) -> Floats:
+        """Its size (m/s^2)."""
+        return np.asarray(np.hypot(self.longitudinal_acceleration, self.lateral_acceleration))
+
+
+def profile_of(trajectory: Trajectory, ego: DrivenArc) -> MotionProfile:
+    """The profile, from speeds and headings, the ego's own at t0 in front of the plan's."""
     speed = np.concatenate([[ego.speed_mps], trajectory.speed_mps])
     accel = _slopes(speed)
     yaw_rate = _slopes(np.concatenate([[0.0], trajectory.yaw_rad]))
     lateral = speed * yaw_rate
-    along, across = _slopes(accel), _slopes(lateral)
-    measured = (
-        (LONGITUDINAL, accel),
-        (LATERAL, lateral),
-        (JERK, np.hypot(along, across)),
-        (LONGITUDINAL_JERK, along),
-        (YAW_RATE, yaw_rate),
-        (YAW_ACCELERATION, _slopes(yaw_rate)),
-    )
-    found = (_exceeded(bound, values) for bound, values in measured)
-    return tuple(complaint for complaint in found if complaint is not None)
+    return MotionProfile(accel, lateral, _slopes(accel), _slopes(lateral), yaw_rate, _slopes(yaw_rate))
 
 
-def _exceeded(bound: ComfortBound, values: Floats) -> str | None:
-    beyond = np.maximum(values - bound.high, bound.low - values)
-    worst = int(np.argmax(beyond))
-    return f"{bound.quantity} {values[worst]:.2f} {bound.unit}" if beyond[worst] > 0.0 else None
+def exceeded(profile: MotionProfile) -> dict[ComfortBound, float]:
+    """The bounds exceeded, each with the furthest value."""
+    found = {}
+    for bound in BOUNDS:
+        values: Floats = getattr(profile, bound.quantity.replace(" ", "_"))
+        beyond = np.maximum(values - bound.high, bound.low - values)
+        worst = int(np.argmax(beyond))
+        if beyond[worst] > 0.0:
+            found[bound] = float(values[worst])
+    return found
+
+
+def discomforts(trajectory: Trajectory, ego: DrivenArc) -> tuple[str, ...]:
+    """The bounds exceeded, each with the furthest value, such as "jerk 9.1 m/s^3"."""
+    found = exceeded(profile_of(trajectory, ego))
+    return tuple(f"{bound.quantity} {worst:.2f} {bound.unit}" for bound, worst in found.items())
 
 
 def _slopes(values: Floats) -> Floats:

@@ -62,6 +62,16 @@ class Planner(Generic[P, S]):
         Raises:
             InputError: when the observation is not what the target wants.
         """
+        return self.plan_with_samples(observation, 0, 0)[0]
+
+    def plan_with_samples(
+        self, observation: Observation, seed: int, samples: int
+    ) -> tuple[Plan, tuple[Trajectory, ...]]:
+        """The plan, and trajectories drawn behind the same rationale; their time is not the plan's.
+
+        Raises:
+            InputError: when the observation is not what the target wants.
+        """
         started_s = time.perf_counter()
         prompt = self._target.prepare(observation)
         seen_s = time.perf_counter()
@@ -75,10 +85,11 @@ class Planner(Generic[P, S]):
         # Acting begins with reading the end marks.
         writing_ms = dict(decoded.stage_ms)
         stage_ms["action"] += writing_ms.pop("handover")
-        return Plan(
+        plan = Plan(
             t0_ns=observation.t0_ns,
             trajectory=trajectory,
             rationale=decoded.rationale,
             speculation=decoded.speculation,
             stage_ms={**stage_ms, **writing_ms},
         )
+        return plan, self._target.act(decoded.state, seed, samples) if samples else ()

@@ -1,0 +1,1 @@
+"""Replays recorded drives through the planning core and scores what it would have done against what was driven."""

@@ -1,0 +1,33 @@
+"""What `flatrope replay` takes; loads nothing that is slow."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+from flatrope_planner.arguments import JOBS, output_folder, real_number, whole_number
+
+# As for the planner node's period_s.
+PERIOD_LIMITS_S = (0.05, 10.0)
+MOST_SAMPLES = 256
+
+
+def add_replay_arguments(parser: ArgumentParser) -> None:
+    """What `flatrope replay` takes."""
+    parser.add_argument("bags", type=Path, nargs="+", metavar="BAG", help="bag, or folder with bags in it")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="parameters of the planner node (YAML)")
+    parser.add_argument(
+        "--out", type=output_folder, default=Path("out/replay"), metavar="FOLDER", help="default: %(default)s"
+    )
+    interval = real_number(*PERIOD_LIMITS_S)
+    parser.add_argument("--interval", type=interval, metavar="SECONDS", help="between plans; default: the planner's")
+    parser.add_argument("--at-recorded", action="store_true", help="plan at the times of the plans in the bag")
+    parser.add_argument(
+        "--camera", action="append", default=[], metavar="NAME=TOPIC", help="may be repeated; default: found by name"
+    )
+    parser.add_argument("--odometry", metavar="TOPIC", help="default: found by type")
+    parser.add_argument("--command", metavar="TOPIC", help="route hints (std_msgs/String)")
+    parser.add_argument(
+        "--samples", type=whole_number(0, MOST_SAMPLES), default=0, help="trajectories drawn for minADE"
+    )
+    parser.add_argument("--compare", choices=("off",), help="plan everything without speculation, too")
+    parser.add_argument("--jobs", type=JOBS, default=1, help="processes at work (default: %(default)s)")
+    parser.add_argument("--fresh", action="store_true", help="replay again what an earlier run has finished")

@@ -1,0 +1,208 @@
+"""Replays one bag: messages in, rows of plans out, in the order of their t0, while the bag streams by."""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from flatrope_planner.domain import ns_to_seconds
+from flatrope_planner.errors import InputError
+from flatrope_planner.evaluation.replay.bag_source import BagSource, RawMessage
+from flatrope_planner.evaluation.replay.calibration import Calibration
+from flatrope_planner.evaluation.replay.contestants import Contestants
+from flatrope_planner.evaluation.replay.driven_path import DrivenPath, DrivenPoses
+from flatrope_planner.evaluation.replay.messages import odometry_sample, read, stamp_of, typestore_of
+from flatrope_planner.evaluation.replay.moments import SmallPicture, small_picture
+from flatrope_planner.evaluation.replay.picture_store import RawPicture
+from flatrope_planner.evaluation.replay.pictures import decoded_picture
+from flatrope_planner.evaluation.replay.recorded_plans import RecordedPlans
+from flatrope_planner.evaluation.replay.rows import OpenTick, RowMaker
+from flatrope_planner.evaluation.replay.schedule import AtTimes, EveryPeriod, Schedule
+from flatrope_planner.evaluation.replay.stepping import Stepper
+from flatrope_planner.evaluation.replay.topics import TopicWishes, choose_topics
+from flatrope_planner.planning.driven_arc import EgoMoment, driven_arc
+from flatrope_planner.planning.ego_motion import AUTO, EgoMotion
+from flatrope_planner.planning.odometry import OdometrySample
+
+# Of the driven speed this much is kept for the timeline.
+TIMELINE_PERIOD_S = 0.2
+# Nothing at all for longer: the recording was interrupted.
+SILENCE_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """How to replay a bag."""
+
+    # Shortest time between the observations of two plans (s).
+    period_s: float
+    # Plan at the t0 of the plans that were recorded instead.
+    at_recorded: bool = False
+    wishes: TopicWishes = field(default_factory=TopicWishes)
+    # How far ahead of the rear axle the odometry's origin is (m), and in which frame its twist: child, parent, auto.
+    rear_axle_offset_m: float = 0.0
+    twist_frame: str = AUTO
+
+
+@dataclass(frozen=True)
+class ScoredTick:
+    """A plan with everything that is known of it."""
+
+    row: dict[str, Any]
+    tick: OpenTick
+    driven: DrivenPoses
+    # What the first camera saw at t0.
+    picture: SmallPicture
+
+
+class BagReplay:
+    """One pass over an open bag."""
+
+    def __init__(self, source: BagSource, contestants: Contestants, options: ReplayOptions) -> None:
+        """Find the topics.
+
+        Raises:
+            InputError: if an input of the planner is not in the bag.
+        """
+        self._start_ns, self._end_ns = source.span_ns
+        spec = contestants.planner.observation_spec
+        self.topics = choose_topics(source.topics, spec.cameras, options.wishes)
+        self._source, self._contestants = source, contestants
+        self._store = typestore_of(source.connections)
+        decode = partial(decoded_picture, self._store)
+        self._stepper = Stepper(spec, self._schedule(options), decode, self._begin_anew)
+        self._motion = EgoMotion(options.rear_axle_offset_m, options.twist_frame)
+        self._cameras = {topic: camera for camera, topic in self.topics.cameras.items()}
+        self._rows = RowMaker(self._start_ns)
+        self._path, self._open = DrivenPath(), deque[tuple[OpenTick, SmallPicture]]()
+        # Scored, but not handed out yet.
+        self._scored = deque[ScoredTick]()
+        self._drive = 0
+        self.calibration, self.recorded_plans = Calibration(), RecordedPlans()
+        self.ego_frame = self.frame_id = ""
+        # Topic -> messages that were read, and those that were of no use with the first complaint.
+        self.messages: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()
+        self.complaints: dict[str, str] = {}
+        # Seconds since the bag's start, and speed driven (m/s).
+        self.driven: list[tuple[float, float]] = []
+        self.planning_s = 0.0
+        # Where the recording itself is silent: from, until (s since the bag's start).
+        self.silent_s: list[tuple[float, float]] = []
+
+    @property
+    def duration_s(self) -> float:
+        """From the first message to the last."""
+        return ns_to_seconds(self._end_ns - self._start_ns)
+
+    @property
+    def not_ready(self) -> Counter[str]:
+        """Why there was no observation when one was due."""
+        return self._stepper.not_ready
+
+    def _schedule(self, options: ReplayOptions) -> Schedule:
+        """The schedule asked for; that of recorded plans takes a pass of its own, over nothing but them."""
+        if not options.at_recorded:
+            return EveryPeriod(options.period_s)
+        if not self.topics.recorded_plans:
+            msg = "no recorded plans to plan at the times of"
+            raise InputError(msg)
+        moments = self._source.moments(self.topics.recorded_plans)
+        return AtTimes({stamp_of(message) for moment in moments for message in moment})
+
+    def scored(self, told: Callable[[float], None]) -> Iterator[ScoredTick]:
+        """The plans; `told` hears how much of the bag has been read (0 to 1)."""
+        self._contestants.reset()
+        span_ns, last_ns = max(self._end_ns - self._start_ns, 1), self._start_ns
+        for moment in self._source.moments(self.topics.names):
+            for message in moment:
+                self._take(message)
+            now_ns = moment[0].log_ns
+            if now_ns - last_ns > SILENCE_NS:
+                self.silent_s.append((ns_to_seconds(last_ns - self._start_ns), ns_to_seconds(now_ns - self._start_ns)))
+            last_ns = now_ns
+            self._plan(now_ns)
+            self._close(self._path.newest_ns)
+            yield from self._handed_out()
+            told((now_ns - self._start_ns) / span_ns)
+        self._plan(None)
+        self._close(None)
+        yield from self._handed_out()
+        for topic, complaint in (*self._stepper.broken, *self._stepper.strays()):
+            self._reject(topic, complaint)
+
+    def _handed_out(self) -> Iterator[ScoredTick]:
+        while self._scored:
+            yield self._scored.popleft()
+
+    def _begin_anew(self) -> None:
+        """What is open ends with what was driven until now."""
+        self._close(None)
+        self._contestants.reset()
+        self._path, self._drive = DrivenPath(), self._drive + 1
+
+    def _take(self, message: RawMessage) -> None:
+        """Take in one message."""
+        self.messages[message.topic] += 1
+        try:
+            if message.topic in self._cameras:
+                picture = RawPicture(self._cameras[message.topic], stamp_of(message), message)
+                self._stepper.add_picture(picture, message.log_ns)
+            elif message.topic == self.topics.odometry:
+                stamp_of(message)
+                self._take_odometry(odometry_sample(read(self._store, message)))
+            else:
+                self._take_other(message)
+        except InputError as err:
+            self._reject(message.topic, str(err))
+
+    def _take_odometry(self, sample: OdometrySample) -> None:
+        self.frame_id, self.ego_frame = sample.frames
+        counted = self._stepper.add_odometry(self._motion.take(sample), self.topics.odometry)
+        if not counted:
+            # Perhaps time begins anew: what has come until now is planned first.
+            self._plan(None)
+        for each in counted:
+            self._path.add(each)
+            into_s = ns_to_seconds(each.stamp_ns - self._start_ns)
+            if not self.driven or abs(into_s - self.driven[-1][0]) >= TIMELINE_PERIOD_S - 1e-6:
+                self.driven.append((round(into_s, 3), round(each.speed_mps, 3)))
+
+    def _take_other(self, message: RawMessage) -> None:
+        content = read(self._store, message)
+        if message.topic == self.topics.command:
+            self._stepper.set_command(content.data)
+        elif message.topic in self.topics.recorded_plans:
+            self.recorded_plans.take(content)
+        else:
+            self.calibration.take(message.topic, message.message_type, content)
+
+    def _reject(self, topic: str, complaint: str) -> None:
+        self.rejected[topic] += 1
+        self.complaints.setdefault(topic, complaint)
+
+    def _plan(self, now_ns: int | None) -> None:
+        """Plan what has fallen due at this time of the recording."""
+        for due in self._stepper.due(now_ns):
+            started_s = time.perf_counter()
+            planned = self._contestants.plan(due.observation)
+            self.planning_s += time.perf_counter() - started_s
+            first_camera = next(iter(due.observation.frames.values()))
+            ego = EgoMoment(planned.plan.t0_ns, due.pose_t0, self.frame_id, driven_arc(due.observation.ego_history))
+            tick = OpenTick(planned, ego, self._drive)
+            self._open.append((tick, small_picture(first_camera[-1].image)))
+
+    def _close(self, until_ns: int | None) -> None:
+        """Score the plans whose future has been driven until a time; None: all of them."""
+        self.recorded_plans.measure(self._path, until_ns)
+        while self._open and (until_ns is None or self._open[0][0].end_ns <= until_ns):
+            tick, picture = self._open.popleft()
+            row, driven = self._rows.row(tick, self._path)
+            self._scored.append(ScoredTick(row, _without_samples(tick), driven, picture))
+
+
+def _without_samples(tick: OpenTick) -> OpenTick:
+    """What is scored need not be carried on."""
+    return replace(tick, planned=replace(tick.planned, samples=(), plain=None))

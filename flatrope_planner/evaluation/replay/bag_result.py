@@ -1,0 +1,173 @@
+"""Replays a bag into a folder: plans.jsonl, plans.mcap, moments.json, timeline.json; result.json when all is done."""
+
+import json
+import shutil
+import time
+import traceback
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flatrope_planner.dimensions import HISTORY_SPAN_S
+from flatrope_planner.domain import Floats
+from flatrope_planner.errors import FlatropeError, InputError, reason
+from flatrope_planner.evaluation.replay.bag_replay import BagReplay, ScoredTick
+from flatrope_planner.evaluation.replay.bag_source import BagSource
+from flatrope_planner.evaluation.replay.contestants import Contestants
+from flatrope_planner.evaluation.replay.moments import WorstMoments, shown_moment
+from flatrope_planner.evaluation.replay.plan_bag import PlanBag
+from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask
+from flatrope_planner.evaluation.replay.tick_times import TickTimes
+from flatrope_planner.evaluation.replay.totals import Totals
+
+RESULT, PLANS, PLANS_BAG = "result.json", "plans.jsonl", "plans.mcap"
+MOMENTS, TIMELINE = "moments.json", "timeline.json"
+COMPLETE, PARTIAL, FAILED = "complete", "partial", "failed"
+# Recorded time without a plan that is worth a word: periods, and seconds beyond them.
+HOLE_PERIODS, LATE_S = 3.0, 1.0
+NAMED_HOLES = 3
+
+
+def finished_result(task: ReplayTask) -> dict[str, Any] | None:
+    """The result that an earlier run has left, if it is this task's; a failure is tried again."""
+    try:
+        result: dict[str, Any] = json.loads((task.folder / RESULT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    is_ours = isinstance(result, dict) and result.get("fingerprint") == task.fingerprint
+    return result if is_ours and result.get("status") in (COMPLETE, PARTIAL) else None
+
+
+def replayed(task: ReplayTask, load: Callable[[], Contestants], told: Callable[[float], None]) -> dict[str, Any]:
+    """Replay the task's bag; whatever goes wrong with it is its result, and stops no other bag.
+
+    Args:
+        task: the bag.
+        load: makes who plans.
+        told: hears how much of the bag has been read (0 to 1).
+    """
+    unfinished = task.folder.with_name(f".{task.folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    try:
+        result = _replayed(task, load, unfinished, told)
+    except FlatropeError as err:
+        result = _failure(task, str(err))
+    except Exception as err:  # one bag must not stop the others
+        place = traceback.extract_tb(err.__traceback__)[-1]
+        result = _failure(task, f"{type(err).__name__}: {reason(err)} ({place.name}, line {place.lineno})")
+    _write(unfinished / RESULT, result)
+    shutil.rmtree(task.folder, ignore_errors=True)
+    unfinished.replace(task.folder)
+    return result
+
+
+def _failure(task: ReplayTask, error: str) -> dict[str, Any]:
+    error = error if str(task.bag) in error else f"{task.bag}: {error}"
+    return {**_opening(task, FAILED), "error": error, "run": {"path": str(task.bag)}}
+
+
+def _opening(task: ReplayTask, status: str) -> dict[str, Any]:
+    return {"schema": SCHEMA_VERSION, "name": task.name, "fingerprint": task.fingerprint, "status": status}
+
+
+def _replayed(
+    task: ReplayTask, load: Callable[[], Contestants], folder: Path, told: Callable[[float], None]
+) -> dict[str, Any]:
+    started_s = time.perf_counter()
+    totals, times, moments = Totals(), TickTimes(), WorstMoments()
+    planned_at_s: list[float] = []
+    ade_m: dict[int, dict[str, float]] = {}
+    with BagSource(task.bag) as source:
+        # Who plans is loaded for nothing that cannot be read.
+        contestants = load()
+        replay = BagReplay(source, contestants, task.options)
+        target = task.lineup.settings.target
+        with PlanBag(folder / PLANS_BAG, target) as bag, (folder / PLANS).open("w", encoding="utf-8") as lines:
+            for scored in replay.scored(told):
+                lines.write(json.dumps(scored.row, separators=(",", ":")) + "\n")
+                _write_plan(bag, scored)
+                totals.add(scored.row)
+                times.add(scored.row)
+                moments.offer(scored.row, scored.picture)
+                planned_at_s.append(scored.row["t0_s"])
+                errors = scored.row["errors"]
+                ade_m[scored.tick.t0_ns] = {name: each["ade_m"] for name, each in errors.items() if "ade_m" in each}
+        if not planned_at_s:
+            raise InputError(_why_no_plan(task, replay, source))
+        eye = replay.calibration.eye(next(iter(replay.topics.cameras.values())), replay.ego_frame)
+        _write(folder / MOMENTS, [shown_moment(moment, eye) for moment in moments.worst_first()])
+        _write(folder / TIMELINE, replay.driven)
+        holes = [] if task.options.at_recorded else _holes(planned_at_s, replay, task.options.period_s)
+        missing = [*source.notes, *_useless(replay), *holes]
+    result = {**_opening(task, PARTIAL if missing else COMPLETE), "missing": missing, **_inputs(replay)}
+    wall_s = time.perf_counter() - started_s
+    health = contestants.planner.health
+    result |= {"drafter": health.drafter, "exactness": health.exactness, **totals.summary()}
+    result["recorded_plans"] = replay.recorded_plans.summary(ade_m)
+    result["run"] = {
+        "path": str(task.bag),
+        "wall_s": round(wall_s, 3),
+        "planning_s": round(replay.planning_s, 3),
+        "times_real_time_without_planning": round(replay.duration_s / max(wall_s - replay.planning_s, 1e-9), 2),
+        "speculating": health.speculating,
+        "broken_promise": health.broken_promise,
+        "problem": health.problem,
+        **times.summary(),
+    }
+    return result
+
+
+def _write_plan(bag: PlanBag, scored: ScoredTick) -> None:
+    covered = scored.driven.covered
+    known = len(covered) if covered.all() else int(np.argmin(covered))
+    driven_m: Floats = scored.driven.position_m[:known]
+    bag.write(scored.tick.planned.plan, scored.tick.ego, driven_m)
+
+
+def _inputs(replay: BagReplay) -> dict[str, Any]:
+    topics = replay.topics
+    return {
+        "topics": {"cameras": topics.cameras, "odometry": topics.odometry, "command": topics.command},
+        "duration_s": round(replay.duration_s, 3),
+        "messages": {topic: replay.messages[topic] for topic in sorted(replay.messages)},
+        "rejected": {topic: replay.rejected[topic] for topic in sorted(replay.rejected)},
+        "not_ready": dict(sorted(replay.not_ready.items())),
+    }
+
+
+def _useless(replay: BagReplay) -> list[str]:
+    return [
+        f"{topic}: {count} of {replay.messages[topic]} messages are of no use; the first: {replay.complaints[topic]}"
+        for topic, count in sorted(replay.rejected.items())
+    ]
+
+
+def _holes(planned_at_s: list[float], replay: BagReplay, period_s: float) -> list[str]:
+    """Stretches without plans, but for those in which nothing was recorded, and the history that has to follow."""
+    common = replay.not_ready.most_common(1)
+    because = f" ({common[0][0]})" if common else ""
+    edges_s = [0.0, *planned_at_s, replay.duration_s]
+    found = []
+    for before, after in pairwise(edges_s):
+        silent_s = sum(until - since for since, until in replay.silent_s if before - LATE_S < since < after)
+        history_s = HISTORY_SPAN_S if silent_s or before == 0.0 else 0.0
+        if after - before - silent_s > history_s + HOLE_PERIODS * period_s + LATE_S:
+            found.append(f"no plan from {before:.1f} s to {after:.1f} s{because}")
+    more = len(found) - NAMED_HOLES
+    return [*found[:NAMED_HOLES], *([f"and {more} more stretches without a plan"] if more > 0 else [])]
+
+
+def _why_no_plan(task: ReplayTask, replay: BagReplay, source: BagSource) -> str:
+    reasons = [*source.notes, *_useless(replay)]
+    reasons += [text for text, _ in replay.not_ready.most_common(1)]
+    silent = [topic for topic in replay.topics.cameras.values() if not replay.messages[topic]]
+    reasons += [f"no pictures on {', '.join(silent)}"] if silent else []
+    return f"{task.bag}: no plan could be made: {'; '.join(reasons) or 'the bag is too short'}"
+
+
+def _write(file: Path, content: Any) -> None:
+    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

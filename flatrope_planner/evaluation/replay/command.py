@@ -1,0 +1,99 @@
+"""`flatrope replay`: replays bags, sums up, writes summary.json and report.html."""
+
+import json
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
+from flatrope_planner.evaluation.replay.bag_result import FAILED, finished_result
+from flatrope_planner.evaluation.replay.bags import bags_at
+from flatrope_planner.evaluation.replay.crew import Result, replay_all
+from flatrope_planner.evaluation.replay.page import write_page
+from flatrope_planner.evaluation.replay.progress import ShareLine
+from flatrope_planner.evaluation.replay.settings import read_settings
+from flatrope_planner.evaluation.replay.summary import summary_of
+from flatrope_planner.evaluation.replay.task import Lineup, ReplayTask
+from flatrope_planner.evaluation.replay.topics import TopicWishes
+
+SUMMARY, REPORT, BAGS = "summary.json", "report.html", "bags"
+
+
+def run_replay(arguments: Namespace, cameras: dict[str, str]) -> tuple[dict[str, Any], int]:
+    """Replay all bags; the summary, and how many of them could not be replayed.
+
+    Args:
+        arguments: what `arguments.add_replay_arguments` has described.
+        cameras: camera of the target -> topic.
+
+    Raises:
+        InputError: if there is no bag, or an option does not fit.
+    """
+    started_s = time.monotonic()
+    tasks = _tasks(arguments, cameras)
+    results = dict(_results(tasks, arguments))
+    ordered = [results[task.name] for task in tasks]
+    out: Path = arguments.out
+    summary = summary_of(ordered, [task.folder for task in tasks], wall_s=time.monotonic() - started_s)
+    (out / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    write_page(out / REPORT, summary, [task.folder for task in tasks if results[task.name]["status"] != FAILED])
+    return summary, sum(result["status"] == FAILED for result in ordered)
+
+
+def describe(summary: dict[str, Any], out: Path) -> str:
+    """What came of it and where it is, for the terminal."""
+    lines = []
+    for bag in summary["bags"]:
+        if bag["status"] == FAILED:
+            continue
+        errors = bag["errors"]["3s"]
+        ade = "no ADE" if errors["ade_m"] is None else f"ADE@3s {errors['ade_m']:.2f} m"
+        tau = bag["speculation"].get("mean_acceptance_length")
+        tokens = "" if tau is None else f", {tau:.2f} tokens a round"
+        lines.append(f"{bag['name']}: {bag['plans']} plans, {ade}{tokens}")
+        cameras = ", ".join(f"{camera} from {topic}" for camera, topic in bag["topics"]["cameras"].items())
+        lines.append(f"  took {cameras}, odometry from {bag['topics']['odometry']}")
+        lines += [f"  missing: {line}" for line in bag["missing"]]
+    lines += [f"report:  {out / REPORT}", f"numbers: {out / SUMMARY}", f"plans:   {out / BAGS}"]
+    return "\n".join(lines)
+
+
+def _tasks(arguments: Namespace, cameras: dict[str, str]) -> list[ReplayTask]:
+    settings = read_settings(arguments.config)
+    wishes = TopicWishes(cameras, arguments.odometry, arguments.command, settings.compressed)
+    options = ReplayOptions(
+        arguments.interval or settings.period_s,
+        arguments.at_recorded,
+        wishes,
+        settings.rear_axle_offset_m,
+        settings.twist_frame,
+    )
+    lineup = Lineup(settings, arguments.samples, arguments.compare is not None)
+    folder = arguments.out / BAGS
+    bags = bags_at(arguments.bags)
+    return [ReplayTask(bag, name, folder / name, lineup, options) for name, bag in bags.items()]
+
+
+def _results(tasks: Sequence[ReplayTask], arguments: Namespace) -> Iterator[tuple[str, Result]]:
+    """Name and result of each task, those of an earlier run first."""
+    todo = []
+    for task in tasks:
+        known = None if arguments.fresh else finished_result(task)
+        if known is None:
+            todo.append(task)
+        else:
+            yield task.name, known
+    if len(todo) < len(tasks):
+        print(f"{len(tasks) - len(todo)} of {len(tasks)} bags were replayed before (--fresh: again)", file=sys.stderr)
+    if not todo:
+        return
+    line = ShareLine("replay", len(todo))
+    for result in replay_all(todo, arguments.jobs, line.show):
+        line.finished_one()
+        if result["status"] == FAILED and len(tasks) > 1:
+            line.say(f"flatrope: {result['error']}")
+        yield result["name"], result
+    line.close()

@@ -1,0 +1,109 @@
+"""Replays many bags on several processes: one that breaks does not stop the others, nor does one that dies."""
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from typing import Any
+
+from flatrope_planner.evaluation.replay.bag_result import FAILED, replayed
+from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask, contestants_of
+
+Result = dict[str, Any]
+Work = Callable[[ReplayTask, Callable[[float], None]], Result]
+# How often progress is looked at (s).
+LOOK_S = 0.5
+
+# Filled in each process: how much of each bag has been read (0 to 1), and whether nobody waits for it any more.
+_SHARED: list[Any] = []
+
+
+def replay_in_process(task: ReplayTask, told: Callable[[float], None]) -> Result:
+    """Replay with planners that this process loads once."""
+    return replayed(task, partial(contestants_of, task.lineup), told)
+
+
+def replay_all(
+    tasks: Sequence[ReplayTask], jobs: int, told: Callable[[float], None], work: Work = replay_in_process
+) -> Iterator[Result]:
+    """The results as they come, in any order.
+
+    Args:
+        tasks: what to replay.
+        jobs: processes at work.
+        told: hears from time to time how much of all bags has been read (0 to 1, by size).
+        work: replays one of them in its process, and tells how much of it has been read.
+    """
+    context = multiprocessing.get_context("spawn")
+    shares, abandoned = context.Array("d", len(tasks), lock=False), context.Event()
+    sizes = [max(task.size, 1) for task in tasks]
+    left, alone = dict(enumerate(tasks)), False
+    while left:
+        # After a process has died, those that may have killed it get one for themselves, until it is known who did.
+        batch = dict([next(iter(left.items()))]) if alone else dict(left)
+        found = False
+        with ProcessPoolExecutor(
+            min(jobs, len(batch)), context, initializer=_begin, initargs=(shares, abandoned)
+        ) as pool:
+            futures: dict[Future[Result], int] = {pool.submit(_work, work, n, task): n for n, task in batch.items()}
+            try:
+                for future in _finished(futures, partial(_tell, told, shares, sizes)):
+                    number = futures[future]
+                    if isinstance(future.exception(), BrokenProcessPool):
+                        if not alone:
+                            break
+                        found, result = True, _died(tasks[number])
+                    else:
+                        result = future.result()
+                    del left[number]
+                    shares[number] = 1.0
+                    yield result
+            except BaseException:
+                # Nobody waits for the results any more: not even the pool shall, for bags that take hours.
+                abandoned.set()
+                raise
+            finally:
+                pool.shutdown(cancel_futures=True)
+        alone = not found
+
+
+def _finished(futures: dict[Future[Result], int], look: Callable[[], None]) -> Iterator[Future[Result]]:
+    waiting = set(futures)
+    while waiting:
+        done, waiting = wait(waiting, LOOK_S, FIRST_COMPLETED)
+        look()
+        yield from done
+
+
+def _tell(told: Callable[[float], None], shares: Any, sizes: Sequence[int]) -> None:
+    told(sum(share * size for share, size in zip(shares, sizes, strict=True)) / sum(sizes))
+
+
+def _begin(shares: Any, abandoned: Any) -> None:
+    # Asked to end at the terminal, all processes hear it: it is the first one that tells the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _SHARED[:] = [shares, abandoned]
+
+
+def _work(work: Work, number: int, task: ReplayTask) -> Result:
+    shares, abandoned = _SHARED
+
+    def told(share: float) -> None:
+        if abandoned.is_set():
+            raise KeyboardInterrupt
+        shares[number] = share
+
+    return work(task, told)
+
+
+def _died(task: ReplayTask) -> Result:
+    error = f"{task.bag}: the process that replayed it died; it may have run out of memory"
+    return {
+        "schema": SCHEMA_VERSION,
+        "name": task.name,
+        "status": FAILED,
+        "error": error,
+        "run": {"path": str(task.bag)},
+    }

@@ -1,0 +1,48 @@
+"""Reads a .db3 file whose end is missing: its rows in the order in which they were written, as far as they go."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefinition, MessageDefinitionFormat
+
+NO_DEFINITION = MessageDefinition(MessageDefinitionFormat.NONE, "")
+
+
+class CutOffSqlite:
+    """What of a reader of rosbags is needed; finds its topics by reading everything once."""
+
+    complete = False
+
+    def __init__(self, path: Path) -> None:
+        """Look through the file; whatever is wrong with it ends it."""
+        self.path = path
+        counts: Counter[int] = Counter()
+        times: list[int] = []
+        for topic, log_ns in self._rows("topic_id, timestamp"):
+            counts[topic] += 1
+            times = [min([log_ns, *times]), max([log_ns, *times])]
+        self.message_count = sum(counts.values())
+        self.start_time, self.end_time = (times[0], times[1] + 1) if times else (0, 0)
+        topics = list(self._rows("id, name, type, serialization_format", "topics"))
+        self.connections = [
+            Connection(number, name, kind, NO_DEFINITION, "", counts[number], ConnectionExtRosbag2(form, []), self)
+            for number, name, kind, form in topics
+        ]
+
+    def messages(self, connections: Collection[Connection]) -> Iterator[tuple[Connection, int, bytes]]:
+        """Connection, time of recording (ns) and content."""
+        wanted = {connection.id: connection for connection in connections}
+        for topic, log_ns, data in self._rows("topic_id, timestamp, data"):
+            if topic in wanted:
+                yield wanted[topic], log_ns, data
+
+    def _rows(self, columns: str, table: str = "messages") -> Iterator[tuple]:  # type: ignore[type-arg]
+        """The rows of a table up to the first that cannot be read."""
+        uri = f"{self.path.absolute().as_uri()}?immutable=1"
+        with closing(sqlite3.connect(uri, uri=True)) as database, suppress(sqlite3.Error):
+            # Without this, SQLite does not touch a file that is shorter than it says it is.
+            database.execute("PRAGMA writable_schema = ON")
+            yield from database.execute(f"SELECT {columns} FROM {table} ORDER BY id")  # noqa: S608 - our own words

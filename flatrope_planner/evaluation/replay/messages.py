@@ -1,0 +1,110 @@
+"""Messages of a bag as the package's own nouns, without ROS.
+
+Types of ROS are as in every distribution since Humble; our own are as the bag describes them, else as they are now.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rosbags.interfaces import Connection, MessageDefinitionFormat
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+from flatrope_planner.bringup.configuration import message_definitions
+from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
+from flatrope_planner.domain import Floats
+from flatrope_planner.errors import InputError, reason
+from flatrope_planner.evaluation.bag_writer import PACKAGE
+from flatrope_planner.evaluation.replay.bag_source import RawMessage
+from flatrope_planner.planning.odometry import OdometrySample
+from flatrope_planner.planning.pose import Pose
+
+# CDR begins with four bytes of which the second tells the order of bytes; then follows the header's stamp.
+STAMP_OFFSET, STAMP_SIZE = 4, 8
+
+
+def typestore_of(connections: Sequence[Connection]) -> Typestore:
+    """The types that a replay reads.
+
+    Raises:
+        SetupError: if the package's own definitions are missing.
+    """
+    types: dict[str, Any] = {}
+    for file in sorted(message_definitions().glob("*.msg")):
+        types.update(get_types_from_msg(file.read_text(encoding="utf-8"), f"{PACKAGE}/msg/{file.stem}"))
+    for connection in connections:
+        described = connection.msgdef.format == MessageDefinitionFormat.MSG
+        if described and connection.msgtype.startswith(f"{PACKAGE}/"):
+            types.update(get_types_from_msg(connection.msgdef.data, connection.msgtype))
+    store = get_typestore(Stores.ROS2_JAZZY)
+    store.register({name: fields for name, fields in types.items() if name.startswith(f"{PACKAGE}/")})
+    return store
+
+
+def read(store: Typestore, message: RawMessage) -> Any:
+    """The message with its fields.
+
+    Raises:
+        InputError: if its bytes are none of its type.
+    """
+    try:
+        return store.deserialize_cdr(message.cdr, message.message_type)
+    except Exception as err:  # bytes that end too soon show in struct, in NumPy, or in a text
+        msg = f"{message.topic}: a message of {len(message.cdr)} bytes is no {message.message_type}: {reason(err)}"
+        raise InputError(msg) from err
+
+
+def stamp_of(message: RawMessage) -> int:
+    """The stamp (ns) of a message that begins with a header, without reading the rest.
+
+    Raises:
+        InputError: if the message ends before, or has no stamp.
+    """
+    if len(message.cdr) < STAMP_OFFSET + STAMP_SIZE:
+        msg = f"{message.topic}: a message of {len(message.cdr)} bytes has no header"
+        raise InputError(msg)
+    little = message.cdr[1] & 1
+    sec, nanosec = struct.unpack_from("<iI" if little else ">iI", message.cdr, STAMP_OFFSET)
+    if not sec and not nanosec:
+        msg = f"{message.topic}: a message without a time stamp"
+        raise InputError(msg)
+    return int(sec) * NANOSECONDS_PER_SECOND + int(nanosec)
+
+
+def nanoseconds(stamp: Any) -> int:
+    """A builtin_interfaces/Time or Duration in ns."""
+    return int(stamp.sec) * NANOSECONDS_PER_SECOND + int(stamp.nanosec)
+
+
+def odometry_sample(message: Any) -> OdometrySample:
+    """A nav_msgs/Odometry.
+
+    Raises:
+        InputError: if a number is not finite or the orientation is no rotation.
+    """
+    pose, twist = message.pose.pose, message.twist.twist
+    return OdometrySample(
+        nanoseconds(message.header.stamp),
+        vector(pose.position),
+        _quaternion(pose.orientation),
+        vector(twist.linear),
+        float(twist.angular.z),
+        message.header.frame_id,
+        message.child_frame_id,
+    )
+
+
+def placed(position: Any, orientation: Any) -> Pose:
+    """A position and an orientation as a pose."""
+    return Pose(float(position.x), float(position.y), float(position.z), _quaternion(orientation))
+
+
+def vector(value: Any) -> Floats:
+    """float64 (3,) of a Point or Vector3."""
+    return np.array([value.x, value.y, value.z], dtype=np.float64)
+
+
+def _quaternion(value: Any) -> Floats:
+    return np.array([value.x, value.y, value.z, value.w], dtype=np.float64)

@@ -1,0 +1,102 @@
+"""What a replay plans with: the parameters of the planner node, from its own parameter file, without ROS."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from flatrope_planner.bringup.configuration import default_parameters
+from flatrope_planner.errors import InputError, reason
+from flatrope_planner.evaluation.replay.arguments import PERIOD_LIMITS_S
+from flatrope_planner.planning.ego_motion import AUTO
+from flatrope_planner.planning.twist import TwistFit
+
+PLANNER_FILE = "planner.param.yaml"
+# Sections of a parameter file that reach the node, the more special later.
+SECTIONS = ("/**", "planner", "/planner")
+PARAMETERS = "ros__parameters"
+# What speculation knows (`vla.drafting.DrafterKind`, `speculation.exactness.ExactnessMode`), told without PyTorch.
+DRAFTERS = ("none", "prompt_lookup", "retrieval", "network", "hybrid")
+AUDIT = "audit"
+EXACTNESS = ("canonical", "tolerant", AUDIT)
+MOST_NODES, MOST_EVERY = 127, 100_000
+OFFSET_LIMITS_M = (-10.0, 10.0)
+TWIST_FRAMES = (AUTO, *(fit.value for fit in (TwistFit.CHILD, TwistFit.PARENT)))
+
+
+@dataclass(frozen=True)
+class PlannerSettings:
+    """Of the planner node's parameters those that matter when nothing is live; as in its file."""
+
+    target: str
+    # "" for those of the package.
+    weights: str
+    drafter: str
+    # "" for the one beside the weights.
+    draft: str
+    draft_nodes: int
+    exactness: str
+    audit_every: int
+    compressed: bool
+    rear_axle_offset_m: float
+    twist_frame: str
+    period_s: float
+
+    def __post_init__(self) -> None:
+        self._require("drafter", self.drafter in DRAFTERS, f"one of {', '.join(DRAFTERS)}")
+        self._require("exactness", self.exactness in EXACTNESS, f"one of {', '.join(EXACTNESS)}")
+        self._require("draft_nodes", _is_whole(self.draft_nodes, 1, MOST_NODES), f"a whole number of [1, {MOST_NODES}]")
+        every = int(self.exactness == AUDIT)
+        self._require("audit_every", _is_whole(self.audit_every, every, MOST_EVERY), f"at least {every}")
+        low_s, high_s = PERIOD_LIMITS_S
+        is_number = isinstance(self.period_s, int | float) and not isinstance(self.period_s, bool)
+        self._require(
+            "period_s", is_number and low_s <= self.period_s <= high_s, f"a number of [{low_s:g}, {high_s:g}]"
+        )
+        self._require("compressed", isinstance(self.compressed, bool), "true or false")
+
+    def _require(self, name: str, fits: bool, expected: str) -> None:
+        if not fits:
+            msg = f"parameter {name} is {getattr(self, name)!r}, expected {expected}"
+            raise InputError(msg)
+
+
+def read_settings(file: Path | None) -> PlannerSettings:
+    """The settings of a parameter file, over the package's own.
+
+    Raises:
+        InputError: if it is no parameter file, or sets a parameter that does not exist or to what it cannot be.
+        SetupError: if the package's own file is missing.
+    """
+    values = default_parameters(PLANNER_FILE)
+    if file is not None:
+        own = _parameters_in(file)
+        unknown = sorted(set(own) - set(values))
+        if unknown:
+            msg = f"{file} sets {unknown[0]!r}, which is no parameter of the planner; there are {', '.join(values)}"
+            raise InputError(msg)
+        values.update(own)
+    return PlannerSettings(**{field.name: values[field.name] for field in fields(PlannerSettings)})
+
+
+def _parameters_in(file: Path) -> dict[str, Any]:
+    try:
+        content: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
+        found = [content[section][PARAMETERS] for section in SECTIONS if section in content]
+        values = {name: value for section in found for name, value in section.items()}
+    except (OSError, ValueError, yaml.YAMLError, LookupError, TypeError, AttributeError) as err:
+        msg = f"{file} is no parameter file with a section /** or planner: {PARAMETERS} ({reason(err)})"
+        raise InputError(msg) from err
+    if not found:
+        msg = f"{file} has no section /** or planner: it sets no parameter of the planner"
+        raise InputError(msg)
+    return values
+
+
+def _is_number(value: object, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+
+
+def _is_whole(value: object, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most

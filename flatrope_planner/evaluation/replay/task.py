@@ -1,0 +1,95 @@
+"""One bag as a piece of work: what is to be done, who does it, and how its result is known again later."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from flatrope_planner._version import __version__
+from flatrope_planner.evaluation.replay.bag_files import METADATA, is_storage
+from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
+from flatrope_planner.evaluation.replay.contestants import Contestants
+from flatrope_planner.evaluation.replay.settings import PlannerSettings
+
+# Raised when files of a result change their meaning.
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """Who plans."""
+
+    settings: PlannerSettings
+    # Trajectories drawn besides the plan.
+    samples: int = 0
+    # Whether everything is planned a second time without speculation.
+    compare: bool = False
+
+
+@dataclass(frozen=True)
+class ReplayTask:
+    """A bag, how to replay it, and where its result goes."""
+
+    bag: Path
+    # Names it in the summary; unique in a replay.
+    name: str
+    folder: Path
+    lineup: Lineup
+    options: ReplayOptions
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that the bag is made of."""
+        if not self.bag.is_dir():
+            return [self.bag]
+        return sorted(path for path in self.bag.iterdir() if is_storage(path) or path.name == METADATA)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(path.stat().st_size for path in self.files if path.exists())
+
+    @property
+    def fingerprint(self) -> str:
+        """Two tasks of the same fingerprint have the same result."""
+        settings = self.lineup.settings
+        models = [Path(folder) for folder in (settings.weights, settings.draft) if folder]
+        contents = [path for folder in models for path in sorted(folder.rglob("*")) if path.is_file()]
+        facts = [SCHEMA_VERSION, __version__, self.lineup, self.options]
+        files = [[path.name, *_state(path)] for path in (*self.files, *contents) if path.exists()]
+        return hashlib.blake2b(json.dumps([repr(facts), files]).encode(), digest_size=16).hexdigest()
+
+
+def _state(path: Path) -> tuple[int, int]:
+    state = path.stat()
+    return state.st_size, state.st_mtime_ns
+
+
+@cache
+def contestants_of(lineup: Lineup) -> Contestants:
+    """The planners, loaded once in each process and warmed up as the planner node does it.
+
+    Raises:
+        SetupError: when weights are missing or do not fit.
+    """
+    import torch
+
+    from flatrope_planner.planning.core import warm_up
+    from flatrope_planner.speculation.exactness import Exactness, ExactnessMode
+    from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
+    from flatrope_planner.vla.loading import load_planner
+
+    # With one thread each, results do not depend on how many processes share the machine.
+    torch.set_num_threads(1)
+    settings = lineup.settings
+    weights, draft = (Path(folder) if folder else None for folder in (settings.weights, settings.draft))
+    exactness = Exactness(ExactnessMode(settings.exactness), settings.audit_every)
+    speculation = SpeculationOptions(DrafterKind(settings.drafter), draft, settings.draft_nodes, exactness)
+    planner, plain = load_planner(settings.target, weights, speculation), None
+    warm_up(planner)
+    if lineup.compare:
+        alone = SpeculationOptions(DrafterKind.NONE, None, settings.draft_nodes)
+        plain = load_planner(settings.target, weights, alone)
+        warm_up(plain)
+    return Contestants(planner, lineup.samples, plain)

@@ -1,0 +1,149 @@
+"""Which topics of a bag are the planner's inputs: by type, and for cameras by name, where nobody says."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from flatrope_planner.errors import InputError
+from flatrope_planner.evaluation.replay.bag_source import Topic
+
+IMAGE, COMPRESSED_IMAGE = "sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage"
+ODOMETRY, TEXT = "nav_msgs/msg/Odometry", "std_msgs/msg/String"
+CAMERA_INFO = "sensor_msgs/msg/CameraInfo"
+TRANSFORM, TRANSFORMS = "geometry_msgs/msg/TransformStamped", "tf2_msgs/msg/TFMessage"
+PLANNED = "flatrope_planner/msg/PlannedTrajectory"
+# Parts of a topic's name that say how a picture is sent, not by which camera.
+TRANSPORT = {"image", "image_raw", "image_rect", "image_color", "image_rect_color", "compressed", "camera_info"}
+# Pictures that are none of a colour camera, and pictures of our own.
+NO_PHOTOGRAPHS = ("depth", "segmentation", "semantic", "instance", "disparity", "mask", "overlay", "thermal", "lidar")
+USUAL_ODOMETRY = ("odometry", "kinematic_state", "odom")
+
+
+@dataclass(frozen=True)
+class TopicWishes:
+    """What the user says about topics; everything else is found."""
+
+    # Camera of the target -> topic.
+    cameras: Mapping[str, str] = field(default_factory=dict)
+    odometry: str | None = None
+    command: str | None = None
+    # Compressed pictures where a camera has both.
+    prefer_compressed: bool = False
+
+
+@dataclass(frozen=True)
+class ChosenTopics:
+    """Where a bag's inputs are."""
+
+    # Camera of the target -> topic.
+    cameras: dict[str, str]
+    odometry: str
+    # Topic of route hints, or None.
+    command: str | None
+    # How cameras look and where they sit.
+    calibration: tuple[str, ...]
+    # Plans of a planner that was at work when the bag was recorded.
+    recorded_plans: tuple[str, ...]
+
+    @property
+    def names(self) -> set[str]:
+        """All of them."""
+        command = {self.command} if self.command else set()
+        return {*self.cameras.values(), self.odometry, *self.calibration, *self.recorded_plans} | command
+
+
+def choose_topics(topics: Sequence[Topic], cameras: Sequence[str], wishes: TopicWishes) -> ChosenTopics:
+    """The inputs for a target that looks at these cameras.
+
+    Raises:
+        InputError: naming what is not there, with what is.
+    """
+    calibration = [t.name for t in topics if t.message_type in (CAMERA_INFO, TRANSFORM) or _is_static(t)]
+    return ChosenTopics(
+        cameras=_choose_cameras(topics, cameras, wishes),
+        odometry=_choose_odometry(topics, wishes.odometry),
+        command=_choose_command(topics, wishes.command),
+        calibration=tuple(calibration),
+        recorded_plans=tuple(t.name for t in topics if t.message_type == PLANNED and "/reference/" not in t.name),
+    )
+
+
+def camera_of(topic: str) -> str:
+    """The part of a topic's name that names the camera: /carla/ego/front_wide/image/compressed -> front_wide."""
+    parts = [part for part in topic.split("/") if part and part not in TRANSPORT]
+    return parts[-1] if parts else topic
+
+
+def _is_static(topic: Topic) -> bool:
+    return topic.message_type == TRANSFORMS and topic.name.endswith("/tf_static")
+
+
+def _choose_odometry(topics: Sequence[Topic], wish: str | None) -> str:
+    found = [topic for topic in topics if topic.message_type == ODOMETRY]
+    if wish is not None:
+        return _wanted(found, wish, ODOMETRY).name
+    if not found:
+        msg = f"no {ODOMETRY} with messages: there is no history to plan from and no drive to compare with"
+        raise InputError(msg)
+    usual = [topic for topic in found if topic.name.rstrip("/").endswith(USUAL_ODOMETRY)]
+    return min(usual or found, key=lambda topic: (-topic.messages, topic.name)).name
+
+
+def _choose_command(topics: Sequence[Topic], wish: str | None) -> str | None:
+    found = [topic for topic in topics if topic.message_type == TEXT]
+    if wish is not None:
+        return _wanted(found, wish, TEXT).name
+    return next((topic.name for topic in found if topic.name.endswith("/input/command")), None)
+
+
+def _choose_cameras(topics: Sequence[Topic], cameras: Sequence[str], wishes: TopicWishes) -> dict[str, str]:
+    unknown = sorted(set(wishes.cameras) - set(cameras))
+    if unknown:
+        msg = f"there is no camera {unknown[0]!r}; the target looks at {', '.join(cameras)}"
+        raise InputError(msg)
+    pictures = [topic for topic in topics if topic.message_type in (IMAGE, COMPRESSED_IMAGE)]
+    chosen = {}
+    for camera in cameras:
+        wish = wishes.cameras.get(camera)
+        chosen[camera] = _wanted(pictures, wish, "image").name if wish else _best(pictures, camera, wishes)
+    twice = sorted({topic for topic in chosen.values() if list(chosen.values()).count(topic) > 1})
+    if twice:
+        takers = " and ".join(camera for camera, topic in chosen.items() if topic == twice[0])
+        msg = f"topic {twice[0]} would serve cameras {takers}; name the topic of each: --camera NAME=TOPIC"
+        raise InputError(msg)
+    return chosen
+
+
+def _best(pictures: Sequence[Topic], camera: str, wishes: TopicWishes) -> str:
+    photographs = [topic for topic in pictures if not any(word in topic.name.lower() for word in NO_PHOTOGRAPHS)]
+    wanted_type = COMPRESSED_IMAGE if wishes.prefer_compressed else IMAGE
+
+    def rank(topic: Topic) -> tuple[int, bool, int, str]:
+        return -_likeness(camera, topic.name), topic.message_type != wanted_type, len(topic.name), topic.name
+
+    best = min(photographs, key=rank, default=None)
+    if best is None or not _likeness(camera, best.name):
+        there = ", ".join(topic.name for topic in pictures) or "none"
+        msg = f"no topic of camera {camera} is to be found; image topics: {there}; name one: --camera {camera}=TOPIC"
+        raise InputError(msg)
+    return best.name
+
+
+def _likeness(camera: str, topic: str) -> int:
+    """3: a part of the topic's name is the camera's; 2: but for signs; 1: its words are in it; 0: not alike."""
+    parts = [part for part in topic.lower().split("/") if part]
+    name, words = camera.lower(), set(re.findall(r"[a-z0-9]+", camera.lower()))
+    if name in parts:
+        return 3
+    if any(name in re.sub(r"[^a-z0-9]+", "_", part) for part in parts):
+        return 2
+    return int(words <= set(re.findall(r"[a-z0-9]+", topic.lower())))
+
+
+def _wanted(found: Sequence[Topic], wish: str, kind: str) -> Topic:
+    for topic in found:
+        if topic.name == wish:
+            return topic
+    there = ", ".join(topic.name for topic in found) or "none"
+    msg = f"no {kind} topic {wish} with messages; there is: {there}"
+    raise InputError(msg)

@@ -1,0 +1,165 @@
+"""Adds up the rows of plans: of a bag, and of all bags. What nothing is known about is null and says why."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from flatrope_planner.evaluation.replay.displacement import HORIZONS_S
+from flatrope_planner.evaluation.replay.extended_comfort import CHANGE_BOUNDS
+from flatrope_planner.evaluation.replay.horizon_totals import NO_PLANS, HorizonTotals, mean
+from flatrope_planner.evaluation.replay.rows import rounded
+from flatrope_planner.planning.comfort import BOUNDS
+from flatrope_planner.planning.consistency import Consistency
+
+SUMMED = ("rounds", "proposed", "accepted", "committed", "prefill_proposed", "prefill_accepted")
+# Moments at which contestants differ that are named.
+NAMED_DIFFERENCES = 10
+FINDINGS = tuple(finding.name.lower() for finding in Consistency)
+NO_PAIRS = "no two plans follow each other"
+
+
+@dataclass
+class Totals:
+    """Everything that is said of many plans, except times."""
+
+    rows: int = 0
+    _errors: HorizonTotals = field(default_factory=HorizonTotals)
+    _least: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    _samples: int = 0
+    _exceeded: Counter[str] = field(default_factory=Counter)
+    _comfortable: int = 0
+    _changes: list[dict[str, float]] = field(default_factory=list)
+    _kept: list[float] = field(default_factory=list)
+    _incomplete: int = 0
+    _refused: int = 0
+    _findings: Counter[str] = field(default_factory=Counter)
+    _texts: set[str] = field(default_factory=set)
+    _speculation: Counter[str] = field(default_factory=Counter)
+    _histogram: Counter[int] = field(default_factory=Counter)
+    _compared: Counter[str] = field(default_factory=Counter)
+    _differing: list[float] = field(default_factory=list)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count one row of plans.jsonl."""
+        self.rows += 1
+        self._add_all_errors(row)
+        self._exceeded.update(row["discomforts"].keys())
+        self._comfortable += not row["discomforts"]
+        if row["change"] is not None:
+            self._changes.append(row["change"])
+            self._kept.append(row["rationale_kept"])
+        self._incomplete += not row["complete"]
+        self._refused += bool(row["refused"])
+        self._findings[row["consistency"]] += 1
+        self._texts.add(row["rationale"])
+        self._add_speculation(row)
+
+    def summary(self) -> dict[str, Any]:
+        """The sums, means and shares."""
+        summary: dict[str, Any] = rounded(
+            {
+                "plans": self.rows,
+                # By the planner node's validator, which would have driven a fallback instead.
+                "refused": self._refused,
+                "errors": self._errors.summary(),
+                "least_errors": self._least_errors(),
+                "comfort": self._comfort(),
+                "extended_comfort": self._extended_comfort(),
+                "rationale": self._rationale(),
+                "speculation": self._speculated(),
+                "compared": self._comparison(),
+            }
+        )
+        return summary
+
+    def _add_all_errors(self, row: Mapping[str, Any]) -> None:
+        self._errors.add(row["errors"])
+        self._samples = max(self._samples, row["samples"])
+        for horizon, errors in (row["least_errors"] or {}).items():
+            for name in ("ade_m", "fde_m"):
+                if name in errors:
+                    self._least.setdefault(horizon, {}).setdefault(name, []).append(errors[name])
+
+    def _add_speculation(self, row: Mapping[str, Any]) -> None:
+        counts, compared = row["speculation"], row["compared"]
+        self._speculation.update({name: counts[name] for name in SUMMED})
+        self._histogram.update(dict(enumerate(counts["acceptance_histogram"])))
+        if compared:
+            same = compared["identical_rationale"], compared["identical_trajectory"]
+            self._compared.update({"plans": 1, "identical_rationales": same[0], "identical_trajectories": same[1]})
+            if not all(same):
+                self._differing.append(row["t0_s"])
+
+    def _least_errors(self) -> dict[str, Any]:
+        if not self._samples:
+            return _unavailable("one trajectory of each plan; more are drawn with --samples")
+        horizons = {
+            horizon: {"plans": len(columns["ade_m"]), **{f"min_{name}": mean(columns[name]) for name in columns}}
+            for horizon, columns in self._least.items()
+        }
+        return {"samples": self._samples, **{horizon: horizons.get(horizon) for horizon in HORIZONS_S}}
+
+    def _comfort(self) -> dict[str, Any]:
+        if not self.rows:
+            return _unavailable(NO_PLANS)
+        within = {
+            bound.quantity.replace(" ", "_"): 1.0 - self._exceeded[bound.quantity] / self.rows for bound in BOUNDS
+        }
+        return {"comfortable": self._comfortable / self.rows, "within": within}
+
+    def _extended_comfort(self) -> dict[str, Any]:
+        if not self._changes:
+            return _unavailable(NO_PAIRS)
+        columns = {name: [change[name] for change in self._changes] for name in CHANGE_BOUNDS}
+        within = [all(change[name] <= bound for name, bound in CHANGE_BOUNDS.items()) for change in self._changes]
+        means = {name: mean(column) for name, column in columns.items()}
+        return {"pairs": len(within), "comfortable": mean(within), "mean_change": means}
+
+    def _rationale(self) -> dict[str, Any]:
+        if not self.rows:
+            return _unavailable(NO_PLANS)
+        return {
+            "distinct": len(self._texts),
+            "incomplete": self._incomplete,
+            "stability": {
+                "pairs": len(self._kept),
+                "identical": mean([share == 1.0 for share in self._kept]),
+                "common_prefix": mean(self._kept),
+            }
+            if self._kept
+            else _unavailable(NO_PAIRS),
+            "consistency": self._consistency(),
+        }
+
+    def _consistency(self) -> dict[str, Any]:
+        """Whether trajectories do what their rationales say, of those that say anything that could be broken."""
+        counts = {name: self._findings[name] for name in FINDINGS}
+        judged = counts["consistent"] + counts["inconsistent"]
+        if not judged:
+            return {**counts, **_unavailable("no rationale states anything that a trajectory could break")}
+        return {**counts, "share": counts["consistent"] / judged}
+
+    def _speculated(self) -> dict[str, Any]:
+        sums = self._speculation
+        rounds = sums["rounds"]
+        if not rounds:
+            return _unavailable(NO_PLANS if not self.rows else "no round of verification was needed")
+        longest = max(self._histogram, default=0)
+        at = [sum(n for length, n in self._histogram.items() if length > i) / rounds for i in range(longest)]
+        return {
+            **{name: sums[name] for name in SUMMED},
+            "mean_acceptance_length": sums["committed"] / rounds,
+            "acceptance_rate": sums["accepted"] / sums["proposed"] if sums["proposed"] else None,
+            "accepted_at": at,
+            "rounds_per_plan": rounds / self.rows,
+        }
+
+    def _comparison(self) -> dict[str, Any]:
+        if not self._compared["plans"]:
+            return _unavailable("not asked for: --compare off")
+        return {"with": "off", **self._compared, "differing_t0_s": self._differing[:NAMED_DIFFERENCES]}
+
+
+def _unavailable(reason: str) -> dict[str, Any]:
+    return {"unavailable": reason}

@@ -1,0 +1,80 @@
+"""Topics are found by type and name, and what is not there is said with what is."""
+
+import pytest
+
+from flatrope_planner.errors import InputError
+from flatrope_planner.evaluation.replay.bag_source import Topic
+from flatrope_planner.evaluation.replay.topics import (
+    COMPRESSED_IMAGE,
+    IMAGE,
+    ODOMETRY,
+    TEXT,
+    TopicWishes,
+    choose_topics,
+)
+
+CAMERAS = ("front_wide", "front_tele")
+BASE = [
+    Topic("/ego/front_wide/image", IMAGE, 10),
+    Topic("/ego/front_tele/image", IMAGE, 10),
+    Topic("/ego/odometry", ODOMETRY, 20),
+]
+
+
+def cameras(*names: str, wishes: TopicWishes | None = None, kind: str = IMAGE) -> dict[str, str]:
+    topics = [BASE[2], *(Topic(name, kind, 5) for name in names)]
+    return choose_topics(topics, CAMERAS, wishes or TopicWishes()).cameras
+
+
+@pytest.mark.parametrize(
+    ("wide", "tele"),
+    [
+        ("/ego/front_wide/image_raw", "/ego/front_tele/image_raw"),
+        ("/sensing/camera/FrontWide/front-wide", "/sensing/camera/front-tele"),
+        ("/cam_front_wide_120/image", "/cam_front_tele_30/image"),
+        ("/wide/front/image_rect", "/tele/front/image_rect"),
+        ("/front_wide/image/compressed", "/front_tele/image/compressed"),
+    ],
+)
+def test_cameras_are_found_by_their_names(wide: str, tele: str) -> None:
+    others = ("/rear/image_raw", "/front_wide/depth/image", "/planner/debug/overlay/front_wide")
+    assert cameras(tele, *others, wide) == {"front_wide": wide, "front_tele": tele}
+
+
+def test_raw_and_compressed_are_chosen_as_wished() -> None:
+    topics = [*BASE, *(Topic(f"{topic.name}/compressed", COMPRESSED_IMAGE, 10) for topic in BASE[:2])]
+    raw = choose_topics(topics, CAMERAS, TopicWishes()).cameras
+    packed = choose_topics(topics, CAMERAS, TopicWishes(prefer_compressed=True)).cameras
+    assert raw["front_wide"] == "/ego/front_wide/image"
+    assert packed["front_wide"] == "/ego/front_wide/image/compressed"
+
+
+def test_names_that_say_nothing_have_to_be_given() -> None:
+    with pytest.raises(
+        InputError, match=r"camera front_wide .* /cam0/image, /cam1/image; name one: --camera front_wide="
+    ):
+        cameras("/cam0/image", "/cam1/image")
+    wishes = TopicWishes({"front_wide": "/cam0/image", "front_tele": "/cam1/image"})
+    assert cameras("/cam0/image", "/cam1/image", wishes=wishes) == dict(wishes.cameras)
+    with pytest.raises(InputError, match="topic /cam0/image would serve cameras front_wide and front_tele"):
+        cameras("/cam0/image", wishes=TopicWishes(dict.fromkeys(CAMERAS, "/cam0/image")))
+    with pytest.raises(InputError, match="no camera 'rear'; the target looks at front_wide, front_tele"):
+        cameras("/cam0/image", wishes=TopicWishes({"rear": "/cam0/image"}))
+
+
+def test_the_usual_odometry_is_taken_then_the_fastest() -> None:
+    def taken(*topics: Topic) -> str:
+        return choose_topics([*BASE[:2], *topics], CAMERAS, TopicWishes()).odometry
+
+    gps, wheel = Topic("/gps/fix_odom_raw", ODOMETRY, 90), Topic("/wheels", ODOMETRY, 50)
+    assert taken(gps, wheel) == "/gps/fix_odom_raw"
+    assert taken(gps, wheel, Topic("/localization/kinematic_state", ODOMETRY, 20)) == "/localization/kinematic_state"
+
+
+def test_a_command_is_found_where_the_planner_listens() -> None:
+    texts = [Topic("/rosout_text", TEXT, 3), Topic("/planner/input/command", TEXT, 3)]
+    assert choose_topics([*BASE, *texts], CAMERAS, TopicWishes()).command == "/planner/input/command"
+    assert choose_topics([*BASE, texts[0]], CAMERAS, TopicWishes()).command is None
+    assert choose_topics([*BASE, texts[0]], CAMERAS, TopicWishes(command="/rosout_text")).command == "/rosout_text"
+    with pytest.raises(InputError, match="no std_msgs/msg/String topic /route with messages; there is: /rosout_text"):
+        choose_topics([*BASE, texts[0]], CAMERAS, TopicWishes(command="/route"))
