@@ -1,4 +1,4 @@
-"""nano's own byte-level BPE tokenizer: learnt from rationales, with Qwen's, Alpamayo's and the ego-history tokens."""
+"""Byte-level BPE tokenizers with Qwen's, Alpamayo's and the ego-history tokens; nano learns its own from rationales."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -64,39 +64,22 @@ def train_tokenizer(texts: Iterable[str]) -> Tokenizer:
     return tokenizer
 
 
-class NanoTokenizer:
+class VlaTokenizer:
     """Text <-> ids, with the special tokens by name."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        """Wrap a tokenizer made by `train_tokenizer`."""
+    def __init__(self, tokenizer: Tokenizer, history_numbers: range = range(HISTORY_BINS)) -> None:
+        """Wrap a tokenizer in which `<i..>` of these numbers are the bins of the ego history.
+
+        Raises:
+            SetupError: when a token that every target needs is missing.
+        """
         self._tokenizer = tokenizer
         self.size: int = tokenizer.get_vocab_size()
         self.image_pad = self.special(IMAGE_PAD)
         self.cot_end = self.special(COT_END)
         self.future_start = self.special(FUTURE_START)
-        self.history_offset = self.special(history_token(0))
-
-    @classmethod
-    def load(cls, directory: Path) -> "NanoTokenizer":
-        """Read `tokenizer.json`.
-
-        Raises:
-            SetupError: when there is none, or none of nano.
-        """
-        path = directory / TOKENIZER_FILE
-        if not path.is_file():
-            msg = f"{path}: tokenizer missing; train one with `flatrope train target`"
-            raise SetupError(msg)
-        try:
-            tokenizer = Tokenizer.from_file(str(path))
-        except Exception as err:  # the library raises nothing more special
-            msg = f"{path}: damaged ({reason(err)}); train one with `flatrope train target`"
-            raise SetupError(msg) from err
-        return cls(tokenizer)
-
-    def save(self, directory: Path) -> None:
-        """Write `tokenizer.json`."""
-        self._tokenizer.save(str(directory / TOKENIZER_FILE))
+        self._history_numbers = history_numbers
+        self.history_offset = self.special(self.history_token(0))
 
     def special(self, token: str) -> int:
         """The id of a token written as it is.
@@ -125,4 +108,34 @@ class NanoTokenizer:
     @property
     def history_ids(self) -> range:
         """Ids of the ego-history bins, in order."""
-        return range(self.history_offset, self.history_offset + HISTORY_BINS)
+        return range(self.history_offset, self.history_offset + len(self._history_numbers))
+
+    def history_token(self, index: int) -> str:
+        """The token of one bin of the ego history."""
+        return history_token(self._history_numbers[index])
+
+
+class NanoTokenizer(VlaTokenizer):
+    """The tokenizer that `train_tokenizer` makes."""
+
+    @classmethod
+    def load(cls, directory: Path) -> "NanoTokenizer":
+        """Read `tokenizer.json`.
+
+        Raises:
+            SetupError: when there is none, or none of nano.
+        """
+        path = directory / TOKENIZER_FILE
+        if not path.is_file():
+            msg = f"{path}: tokenizer missing; train one with `flatrope train target`"
+            raise SetupError(msg)
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as err:  # the library raises nothing more special
+            msg = f"{path}: damaged ({reason(err)}); train one with `flatrope train target`"
+            raise SetupError(msg) from err
+        return cls(tokenizer)
+
+    def save(self, directory: Path) -> None:
+        """Write `tokenizer.json`."""
+        self._tokenizer.save(str(directory / TOKENIZER_FILE))

@@ -84,9 +84,9 @@ def estimate_speed(position_m: Tensor, rotation: Tensor, period_s: float) -> Ten
     return _fit_speed(torch.diff(position_m[..., :2], dim=-2), yaw, period_s)[..., -1]
 
 
-def to_trajectory(motion: Motion, action: Tensor) -> Trajectory:
+def to_trajectory(motion: Motion, action: Tensor, height_m: float = 0.0) -> Trajectory:
     """One motion (no leading axes) as the domain's trajectory on flat ground."""
-    flat = torch.zeros_like(motion.position_m[:, :1])
+    flat = torch.full_like(motion.position_m[:, :1], height_m)
     return Trajectory(
         position_m=torch.cat([motion.position_m, flat], dim=1).double().numpy(),
         yaw_rad=motion.yaw_rad.double().numpy(),
