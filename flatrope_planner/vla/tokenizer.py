@@ -97,9 +97,9 @@ class VlaTokenizer:
         """Ids of a text; special tokens in it become their ids."""
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """Text of ids, special tokens left out."""
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+    def decode(self, ids: Sequence[int], *, marks: bool = False) -> str:
+        """Text of ids, special tokens left out unless `marks` are wanted."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=not marks))
 
     def token_text(self, token: int) -> str:
         """Text of one token, special or not."""

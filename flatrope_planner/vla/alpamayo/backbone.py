@@ -25,7 +25,7 @@ def load_backbone(folder: Path, vocab_size: int) -> Qwen3VLConfig:
     content = read_json(path)
     whole = Section(path, content)
     if content.get("model_type") != "qwen3_vl":
-        raise whole.wrong("model_type", "qwen3_vl")
+        whole.refuse("model_type", "qwen3_vl")
     vision = whole.section("vision_config")
     for key, size in (("patch_size", PATCH_PX), ("spatial_merge_size", MERGE), ("temporal_patch_size", 2)):
         vision.must_be(key, size)
@@ -53,7 +53,7 @@ def expert_config(checkpoint: Path, config: AlpamayoConfig, text: Qwen3VLTextCon
         whole.must_be(key, getattr(text, key))
     heads = whole.whole("num_attention_heads", text.num_attention_heads)
     if heads % text.num_key_value_heads:
-        raise whole.wrong("num_attention_heads", f"a multiple of {text.num_key_value_heads} key-value heads")
+        whole.refuse("num_attention_heads", f"a multiple of {text.num_key_value_heads} key-value heads")
     # It never sees a token.
     expert.vocab_size, expert.pad_token_id = 1, None
     return expert

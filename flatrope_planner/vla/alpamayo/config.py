@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from flatrope_planner.dimensions import FUTURE_PERIOD_S, FUTURE_POINTS, HISTORY_TOKENS
-from flatrope_planner.errors import SetupError
 from flatrope_planner.vla.alpamayo.fields import Section
 from flatrope_planner.vla.alpamayo.files import CONFIG_FILE, read_json
 from flatrope_planner.vla.unicycle import (
@@ -115,14 +114,14 @@ class AlpamayoConfig:
         whole = Section(path, content)
         releases = [release.value for release in Release]
         if content.get("model_type") not in releases:
-            raise whole.wrong("model_type", " or ".join(releases))
+            whole.refuse("model_type", " or ".join(releases))
         whole.must_be("vlm_backend", "qwenvl3")
         whole.must_be("tokens_per_history_traj", HISTORY_TOKENS)
         whole.must_be("expert_non_causal_attention", expected=True)
         delta = _delta(whole)
         expert = content.get("expert_cfg") or {}
         if not isinstance(expert, dict):
-            raise whole.wrong("expert_cfg", "an object")
+            whole.refuse("expert_cfg", "an object")
         return cls(
             release=Release(content["model_type"]),
             backbone=whole.text("vlm_name_or_path"),
@@ -143,7 +142,7 @@ def _vocabulary(whole: Section, history_bins: int) -> VocabularyConfig:
     start = whole.section("traj_tokenizer_cfg").whole("num_bins") if whole.holds("traj_tokenizer_cfg") else 0
     numbers = whole.whole("traj_vocab_size", 768)
     if start + history_bins > numbers:
-        raise whole.wrong("traj_vocab_size", f"at least {start + history_bins}, the bins of future and history")
+        whole.refuse("traj_vocab_size", f"at least {start + history_bins}, the bins of future and history")
     whole.must_be("add_special_tokens", expected=True)
     marks = whole.section("traj_token_ids") if whole.holds("traj_token_ids") else None
     names = ("history", "future", "history_start", "future_start", "history_end", "future_end")
@@ -163,7 +162,7 @@ def _delta(whole: Section) -> DeltaConfig:
     minimum = section.numbers("ego_xyz_min", (-4.0, -4.0, -10.0))
     maximum = section.numbers("ego_xyz_max", (4.0, 4.0, 10.0))
     if not all(low < high for low, high in zip(minimum, maximum, strict=True)):
-        raise section.wrong("ego_xyz_max", f"more than ego_xyz_min, {minimum}")
+        section.refuse("ego_xyz_max", f"more than ego_xyz_min, {minimum}")
     return DeltaConfig(minimum, maximum, section.whole("num_bins", 1000))
 
 
@@ -187,7 +186,7 @@ def _embedding(whole: Section) -> EmbeddingConfig:
     section = whole.built_as("action_in_proj_cfg", "PerWaypointActionInProjV2")
     features = section.whole("num_fourier_feats", 20)
     if features % 2:
-        raise section.wrong("num_fourier_feats", "an even number, sine and cosine")
+        section.refuse("num_fourier_feats", "an even number, sine and cosine")
     return EmbeddingConfig(
         layers=section.whole("num_enc_layers", 4),
         hidden=section.whole("hidden_size", 1024),

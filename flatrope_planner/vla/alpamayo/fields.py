@@ -2,9 +2,9 @@
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from flatrope_planner.errors import SetupError
+from flatrope_planner.errors import SetupError, reason
 
 
 class Section:
@@ -22,7 +22,7 @@ class Section:
         """An object in it."""
         value = self._content.get(key)
         if not isinstance(value, dict):
-            raise self.wrong(key, "an object")
+            self.refuse(key, "an object")
         return Section(self._path, value, f"{self._name}{key}.")
 
     def built_as(self, key: str, kind: str) -> "Section":
@@ -30,28 +30,28 @@ class Section:
         section = self.section(key)
         target = section.text("_target_")
         if target.rsplit(".", 1)[-1] != kind:
-            raise section.wrong("_target_", f"a path that ends in {kind}")
+            section.refuse("_target_", f"a path that ends in {kind}")
         return section
 
     def text(self, key: str, default: str | None = None) -> str:
         """A string."""
         value = self._content.get(key, default)
         if not isinstance(value, str):
-            raise self.wrong(key, "a string")
+            self.refuse(key, "a string")
         return value
 
     def whole(self, key: str, default: int | None = None) -> int:
         """A whole number above zero."""
         value = self._content[key] if self.holds(key) else default
         if type(value) is not int or value < 1:
-            raise self.wrong(key, "a whole number above zero")
+            self.refuse(key, "a whole number above zero")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
         """A finite number."""
         value = self._content[key] if self.holds(key) else default
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise self.wrong(key, "a number")
+            self.refuse(key, "a number")
         return float(value)
 
     def numbers(self, key: str, default: tuple[float, ...]) -> tuple[float, ...]:
@@ -59,22 +59,27 @@ class Section:
         value = self._content.get(key, default)
         fits = isinstance(value, list | tuple) and len(value) == len(default)
         if not fits or not all(type(item) in (int, float) and math.isfinite(item) for item in value):
-            raise self.wrong(key, f"{len(default)} numbers")
+            self.refuse(key, f"{len(default)} numbers")
         return tuple(float(item) for item in value)
 
     def flag(self, key: str, *, default: bool) -> bool:
         """True or false."""
         value = self._content[key] if self.holds(key) else default
         if not isinstance(value, bool):
-            raise self.wrong(key, "true or false")
+            self.refuse(key, "true or false")
         return value
 
     def must_be(self, key: str, expected: float | str | bool) -> None:
         """Refuse any other value; none at all is fine."""
         if self.holds(key) and self._content[key] != expected:
-            raise self.wrong(key, repr(expected))
+            self.refuse(key, repr(expected))
 
-    def wrong(self, key: str, expected: str) -> SetupError:
-        """What is said of a field that is not as expected."""
-        got = repr(self._content[key]) if key in self._content else "missing"
-        return SetupError(f"{self._path}: {self._name}{key} is {got}, expected {expected}")
+    def refuse(self, key: str, expected: str) -> NoReturn:
+        """Say that a field is not as expected.
+
+        Raises:
+            SetupError: always.
+        """
+        got = reason(ValueError(repr(self._content[key]))) if key in self._content else "missing"
+        msg = f"{self._path}: {self._name}{key} is {got}, expected {expected}"
+        raise SetupError(msg)
