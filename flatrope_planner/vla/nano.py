@@ -79,6 +79,10 @@ class NanoTarget(VlaTarget):
         _load_weights(model, folder / WEIGHTS_FILE)
         return cls(model.to(precision), tokenizer, tapped_layers)
 
+    def at(self, precision: torch.dtype) -> "NanoTarget":
+        """The same target at another precision."""
+        return NanoTarget(self._model.to(precision), self._tokenizer, self._tapped_layers)
+
     def tapping(self, layers: tuple[int, ...]) -> "NanoTarget":
         """The same target, showing the hidden states behind these text layers."""
         return NanoTarget(self._model, self._tokenizer, layers)

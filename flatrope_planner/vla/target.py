@@ -16,7 +16,7 @@ from transformers import Qwen3VLForConditionalGeneration
 
 from flatrope_planner.dimensions import FUTURE_POINTS
 from flatrope_planner.domain import Observation, ObservationSpec, Trajectory
-from flatrope_planner.errors import InputError
+from flatrope_planner.errors import InputError, reason
 from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.candidates import Block
 from flatrope_planner.speculation.draft_checkpoint import TargetSizes
@@ -30,6 +30,41 @@ from flatrope_planner.vla.tokenizer import VlaTokenizer
 from flatrope_planner.vla.vision import VisionFeatures
 
 T = TypeVar("T", bound="VlaTarget")
+
+# By their names in configurations and parameters.
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+# Layers of 36.
+DRAFT_DEPTHS = (24, 30, 31, 32, 34)
+
+
+@dataclass(frozen=True)
+class Running:
+    """How a target is to be run."""
+
+    # Cameras by name; None: the target's own.
+    cameras: tuple[str, ...] | None = None
+    # None: that of the weights.
+    precision: torch.dtype | None = None
+    # As PyTorch calls it, or "auto": a GPU where there is one.
+    device: str = "auto"
+
+    def place(self) -> torch.device:
+        """The device.
+
+        Raises:
+            InputError: for one that is not there.
+        """
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            device = torch.device(self.device)
+        except RuntimeError as err:
+            msg = f"device is {self.device!r}, expected auto, cpu or cuda ({reason(err)})"
+            raise InputError(msg) from err
+        if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+            msg = f"device is {self.device!r}, but PyTorch sees {torch.cuda.device_count()} GPUs"
+            raise InputError(msg)
+        return device
 
 
 @dataclass(frozen=True)
@@ -91,6 +126,17 @@ class VlaTarget(ABC):
         Raises:
             InputError: when the observation is not what `observation_spec` asks for.
         """
+
+    @property
+    def draft_layers(self) -> tuple[int, ...]:
+        """Layers that a draft is best shown: the last ones, of deep models those that the prior art found to tell most.
+
+        Those are 24, 30, 31, 32 and 34 of 36 (yihao-liang/alpamayo-dflash).
+        """
+        layers = self.sizes.layers
+        if layers < len(DRAFT_DEPTHS) * 2:
+            return tuple(range(max(layers - 3, 0), layers))
+        return tuple(sorted({depth * layers // 36 for depth in DRAFT_DEPTHS}))
 
     @abstractmethod
     def trajectories(self, state: VlaState, noise: Tensor) -> tuple[Trajectory, ...]:

@@ -1,7 +1,6 @@
 """Alpamayo as a target: reads up to seven cameras and the ego history, writes a rationale, draws trajectories."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from flatrope_planner.vla.config import MERGE, PATCH_PX
 from flatrope_planner.vla.prompt import PictureSlot, lay_out
 from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.request import VlaPrompt, VlaState
-from flatrope_planner.vla.target import Room, VlaTarget
+from flatrope_planner.vla.target import PRECISIONS, Room, Running, VlaTarget
 from flatrope_planner.vla.tokenizer import VlaTokenizer, history_token
 from flatrope_planner.vla.unicycle import to_trajectory
 from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
@@ -33,18 +32,6 @@ from flatrope_planner.vla.vision_cache import VisionCache
 
 # Longest prompt: seven cameras of four pictures have about 5300 tokens.
 MAX_PROMPT = 8192
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-
-
-@dataclass(frozen=True)
-class Running:
-    """How a checkpoint is to be run."""
-
-    # Cameras by name; any of `cameras.CAMERAS`.
-    cameras: tuple[str, ...] = cam.USUAL
-    # None: that of the checkpoint.
-    precision: torch.dtype | None = None
-    device: str = "cpu"
 
 
 class AlpamayoTarget(VlaTarget):
@@ -96,7 +83,7 @@ class AlpamayoTarget(VlaTarget):
             InputError: for cameras that Alpamayo does not know.
         """
         how = running or Running()
-        spec = ObservationSpec(cam.in_order(how.cameras), cam.FRAMES_PER_CAMERA, cam.FRAME_PERIOD_S)
+        spec = ObservationSpec(cam.in_order(how.cameras or cam.USUAL), cam.FRAMES_PER_CAMERA, cam.FRAME_PERIOD_S)
         config = AlpamayoConfig.load(checkpoint)
         if config.precision not in PRECISIONS:
             msg = f"{checkpoint}: model_dtype is {config.precision!r}, expected {', '.join(PRECISIONS)}"
@@ -108,7 +95,7 @@ class AlpamayoTarget(VlaTarget):
         expert = expert_config(checkpoint, config, vlm.text_config)
         with without_storage():
             model = AlpamayoModel(config, vlm, expert)
-        load_weights(model, checkpoint, how.precision or PRECISIONS[config.precision], torch.device(how.device))
+        load_weights(model, checkpoint, how.precision or PRECISIONS[config.precision], how.place())
         return cls(model, tokenizer, config, spec, tapped_layers)
 
     def tapping(self, layers: tuple[int, ...]) -> "AlpamayoTarget":
