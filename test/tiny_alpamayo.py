@@ -1,7 +1,9 @@
 """A small random Alpamayo in NVIDIA's layout, written by this file: nothing of theirs is needed to test against it."""
 
 import json
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +25,6 @@ QWEN_NAMES = "endoftext im_start im_end vision_start vision_end vision_pad image
 QWEN = [f"<|{name}|>" for name in QWEN_NAMES.split()]
 # The greater, the likelier an end mark is.
 END_SCALE = 3.0
-HEIGHT_PX, WIDTH_PX = 96, 160
 # A few of a car's moments: (speed m/s, curvature 1/m).
 STANDING, CRUISE, TIGHT_TURN, FAST = (0.0, 0.0), (8.0, 0.01), (4.0, 0.15), (45.0, 0.001)
 
@@ -154,7 +155,7 @@ def config_of(release: Release, base: Tokenizer) -> dict[str, object]:
 def write_checkpoint(
     folder: Path,
     release: Release = Release.R1,
-    seed: int = 3,
+    seed: int = 8,
     shards: int = 1,
     changes: Mapping[str, object] | None = None,
 ) -> Path:
@@ -179,24 +180,46 @@ def history(speed_mps: float, curvature: float) -> EgoHistory:
     )
 
 
-def picture(seed: int, height: int = HEIGHT_PX, width: int = WIDTH_PX) -> Image:
-    """Smooth random colours."""
-    coarse = np.random.default_rng(seed).integers(0, 256, (height // 8, width // 8, 3), dtype=np.uint8)
-    return np.kron(coarse, np.ones((8, 8, 1), dtype=np.uint8))
+@dataclass(frozen=True)
+class Case:
+    """What a recorded run of NVIDIA's code was given."""
+
+    moment: tuple[float, float]
+    # Of the pictures, and of the flow's noise.
+    seed: int
+    cameras: tuple[str, ...]
+    command: str | None = None
+    height_px: int = 96
+    width_px: int = 160
 
 
-def observation(
-    moment: tuple[float, float] = CRUISE,
-    seed: int = 0,
-    cameras: tuple[str, ...] = ("front_wide", "front_tele"),
-    command: str | None = None,
-) -> Observation:
+TWO = ("front_wide", "front_tele")
+CASES = {
+    "standing": Case(STANDING, 0, TWO),
+    "cruise": Case(CRUISE, 1, ("cross_left", "front_wide", "cross_right", "front_tele"), "turn left"),
+    # Too large, and too small for the processor.
+    "tight": Case(TIGHT_TURN, 2, ("front_wide",), "Turn right onto Oak Ave in 40m", 270, 480),
+    "fast": Case(FAST, 3, ("rear_left", "front_tele"), None, 70, 90),
+    "guided": Case(CRUISE, 4, TWO, "turn left"),
+}
+
+
+def picture(seed: int, height: int = 96, width: int = 160) -> Image:
+    """Random blocks of colour."""
+    coarse = np.random.default_rng(seed).integers(0, 256, (-(-height // 8), -(-width // 8), 3), dtype=np.uint8)
+    return np.kron(coarse, np.ones((8, 8, 1), dtype=np.uint8))[:height, :width]
+
+
+def observation(case: Case) -> Observation:
     """Four pictures of each camera, and a history."""
     frames = {
-        camera: tuple(CameraFrame(100_000_000 * i, picture(100 * seed + 10 * place + i)) for i in range(4))
-        for place, camera in enumerate(cameras)
+        camera: tuple(
+            CameraFrame(100_000_000 * i, picture(100 * case.seed + 10 * place + i, case.height_px, case.width_px))
+            for i in range(4)
+        )
+        for place, camera in enumerate(case.cameras)
     }
-    return Observation(300_000_000, frames, history(*moment), command)
+    return Observation(300_000_000, frames, history(*case.moment), case.command)
 
 
 def _random_weights(checkpoint: Path, base: Tokenizer, seed: int) -> dict[str, torch.Tensor]:
@@ -208,14 +231,10 @@ def _random_weights(checkpoint: Path, base: Tokenizer, seed: int) -> dict[str, t
     random = torch.Generator().manual_seed(seed)
     weights = {}
     for name, value in sorted(model.state_dict().items()):
-        if value.ndim >= 2 and "freqs" not in name:
-            fan_in = value[0].numel()
-            spread = 1.0 if "embed_tokens" in name else 1.6 / fan_in**0.5
-            # As with the frequencies: a flow that does not magnify rounding.
-            spread *= 0.1 if "action_out_proj" in name else 1.0
-            weights[name] = torch.randn(value.shape, generator=random) * spread
-        else:
-            weights[name] = value.clone()
+        weights[name] = value.clone()
+        # Of the others, norms begin at one; scales and frequencies are computed.
+        if name.endswith(".bias") or (value.ndim >= 2 and "freqs" not in name):
+            weights[name] = torch.randn(value.shape, generator=random) * _spread(name, value)
     marks = [mark for mark in marks_of(config.release) if mark not in QWEN]
     for mark in ("<|cot_end|>", "<|traj_future_start|>"):
         weights["vlm.lm_head.weight"][base.get_vocab_size() + NUMBERS + marks.index(mark)] *= END_SCALE
@@ -223,6 +242,15 @@ def _random_weights(checkpoint: Path, base: Tokenizer, seed: int) -> dict[str, t
         computed = ("freqs", "action_space.")
         weights = {name: value for name, value in weights.items() if not any(part in name for part in computed)}
     return weights
+
+
+def _spread(name: str, value: torch.Tensor) -> float:
+    if "embed_tokens" in name:
+        return 1.0
+    if name.endswith(".bias"):
+        return 0.1
+    # As with the frequencies: a flow that does not magnify rounding.
+    return (0.16 if "action_out_proj" in name else 1.6) / math.sqrt(value[0].numel())
 
 
 def _save(checkpoint: Path, weights: dict[str, torch.Tensor], shards: int) -> None:

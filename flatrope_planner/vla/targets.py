@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from flatrope_planner.errors import InputError
+from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.files import cached_folder
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
@@ -59,19 +59,21 @@ def find_target(name: str) -> Path | None:
 
     Raises:
         InputError: when there is none of that name.
+        SetupError: when the folder holds something else.
     """
     if name == NANO:
         return None
     folder = Path(name).expanduser()
-    if folder.is_dir():
-        return folder
-    cached = cached_folder(name)
+    cached = folder if folder.is_dir() else cached_folder(name)
     if cached is None:
         msg = (
             f"there is no target {name!r}; there is {NANO}, "
             "and any folder, or Hugging Face id in the local cache, of an Alpamayo checkpoint"
         )
         raise InputError(msg)
+    if _model_type(cached) not in LOADERS:
+        msg = f"{cached / CONFIG_FILE}: model_type is {_model_type(cached)!r}, expected {', '.join(LOADERS)}"
+        raise SetupError(msg)
     return cached
 
 

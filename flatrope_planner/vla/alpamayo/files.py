@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+from transformers.utils import cached_file
 
 from flatrope_planner.errors import SetupError, reason
 
@@ -34,9 +33,10 @@ def read_json(path: Path) -> dict[str, Any]:
 def cached_folder(name: str) -> Path | None:
     """The newest snapshot of a Hugging Face repository in the local cache; the network is never asked."""
     try:
-        return Path(snapshot_download(name, local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError, OSError):
+        found = cached_file(name, CONFIG_FILE, local_files_only=True)
+    except (OSError, ValueError):
         return None
+    return None if found is None else Path(found).parent
 
 
 def find_backbone(checkpoint: Path, name: str) -> Path:

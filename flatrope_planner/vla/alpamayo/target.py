@@ -9,12 +9,15 @@ from torch import Tensor
 
 from flatrope_planner.domain import Image, Observation, ObservationSpec, Trajectory
 from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.speculation.candidates import Block, Candidates
+from flatrope_planner.speculation.slots import MAX_WIDTH
 from flatrope_planner.vla.alpamayo import cameras as cam
 from flatrope_planner.vla.alpamayo.action_space import speed_at_t0
 from flatrope_planner.vla.alpamayo.backbone import check_processor, expert_config, load_backbone
 from flatrope_planner.vla.alpamayo.config import AlpamayoConfig, Release
 from flatrope_planner.vla.alpamayo.files import find_backbone
-from flatrope_planner.vla.alpamayo.flow import sample_flow
+from flatrope_planner.vla.alpamayo.flow import guided, sample_flow
+from flatrope_planner.vla.alpamayo.guidance import without_route
 from flatrope_planner.vla.alpamayo.history import encode_steps
 from flatrope_planner.vla.alpamayo.model import AlpamayoModel
 from flatrope_planner.vla.alpamayo.pictures import resized, target_size
@@ -25,7 +28,7 @@ from flatrope_planner.vla.prompt import PictureSlot, lay_out
 from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.request import VlaPrompt, VlaState
 from flatrope_planner.vla.target import PRECISIONS, Room, Running, VlaTarget
-from flatrope_planner.vla.tokenizer import VlaTokenizer, history_token
+from flatrope_planner.vla.tokenizer import ROUTE_END, ROUTE_START, VlaTokenizer, history_token
 from flatrope_planner.vla.unicycle import to_trajectory
 from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
 from flatrope_planner.vla.vision_cache import VisionCache
@@ -108,6 +111,11 @@ class AlpamayoTarget(VlaTarget):
         return self._spec
 
     @property
+    def release(self) -> Release:
+        """Which Alpamayo it is."""
+        return self._config.release
+
+    @property
     def model(self) -> AlpamayoModel:
         """The network."""
         return self._model
@@ -149,6 +157,43 @@ class AlpamayoTarget(VlaTarget):
         """What the flow makes of noise (samples, 64, 2): actions in the scale of the action space."""
         velocity = partial(self._model.velocity, seen=self._memory(state, len(noise)))
         return sample_flow(velocity, noise.to(self.device), self._config.action.flow_steps)
+
+    @torch.inference_mode()
+    def without_route(self, prompt: VlaPrompt, written: Sequence[int]) -> VlaState:
+        """What the target would have read, had nobody told it the route: the same rationale behind the other prompt.
+
+        Args:
+            prompt: with a route.
+            written: tokens of the rationale, end marks included.
+
+        Raises:
+            InputError: when the prompt has no route.
+        """
+        start, end = (self._tokenizer.special(mark) for mark in (ROUTE_START, ROUTE_END))
+        plain = without_route(prompt, start, end)
+        state, _ = self.prefill(plain, Block.of(plain.token_ids[-1], Candidates()))
+        for first in range(0, len(written), MAX_WIDTH):
+            anchor, *rest = written[first : first + MAX_WIDTH]
+            self.step(state, Block.of(anchor, Candidates.chain(rest, "")))
+            self.commit(state, range(1 + len(rest)))
+        return state
+
+    @torch.inference_mode()
+    def guided_actions(self, state: VlaState, plain: VlaState, noise: Tensor, weight: float | None = None) -> Tensor:
+        """As `scaled_actions`, guided away from what the flow does without the route.
+
+        Args:
+            state: behind the prompt with the route.
+            plain: of `without_route`.
+            noise: (samples, 64, 2).
+            weight: 1 is no guidance; None: the checkpoint's own.
+        """
+        with_route, without = (
+            partial(self._model.velocity, seen=self._memory(each, len(noise))) for each in (state, plain)
+        )
+        action = self._config.action
+        velocity = guided(with_route, without, action.guidance if weight is None else weight)
+        return sample_flow(velocity, noise.to(self.device), action.flow_steps)
 
     def text(self, tokens: Sequence[int]) -> str:
         """What stands before the end mark of the rationale, other marks as they are; nothing where there is none."""
