@@ -12,8 +12,11 @@ from safetensors.torch import load_file, save_file
 from tiny_alpamayo import CASES, observation, write_checkpoint
 from tokenizers import Tokenizer
 
+from flatrope_planner.bringup.configuration import default_parameters
 from flatrope_planner.domain import CameraFrame, Observation
 from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.nodes.parameters import PlannerParameters
+from flatrope_planner.nodes.planner_node import load_planner as load_for_node
 from flatrope_planner.vla.alpamayo import weights as alpamayo_weights
 from flatrope_planner.vla.alpamayo.cameras import USUAL
 from flatrope_planner.vla.alpamayo.config import Release
@@ -215,6 +218,13 @@ def test_observations_that_are_not_as_asked_for(whole: Path) -> None:
             target.prepare(Observation(0, frames, seen.ego_history))
     swapped = Observation(0, {"front_tele": tele, "front_wide": wide}, seen.ego_history)
     assert torch.equal(target.prepare(swapped).features.tokens, target.prepare(seen).features.tokens)
+
+
+def test_the_planner_node_loads_it_by_its_parameters(whole: Path) -> None:
+    values: dict[str, Any] = {**default_parameters("planner.param.yaml"), "target": str(whole / "checkpoint")}
+    core = load_for_node(PlannerParameters(**{**values, "cameras": ("front_tele", "front_wide")}))
+    assert core.observation_spec.cameras == ("front_wide", "front_tele")
+    assert core.observation_spec.frame_period_s == 0.1
 
 
 def test_devices_that_are_not_there() -> None:
