@@ -146,7 +146,13 @@ def config_of(release: Release, base: Tokenizer) -> dict[str, object]:
             "num_fourier_feats": 20,
         },
         "action_out_proj_cfg": {"_target_": "torch.nn.Linear"},
-        "expert_cfg": {"hidden_size": 48, "intermediate_size": 64, "num_attention_heads": 4, "head_dim": 16},
+        "expert_cfg": {
+            "hidden_size": 48,
+            "intermediate_size": 64,
+            "num_attention_heads": 4,
+            "head_dim": 16,
+            "dtype": "float32",
+        },
         "keep_same_dtype": True,
         "expert_non_causal_attention": True,
     }

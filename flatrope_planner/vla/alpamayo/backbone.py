@@ -13,6 +13,8 @@ from flatrope_planner.vla.alpamayo.files import CONFIG_FILE, read_json
 from flatrope_planner.vla.config import MERGE, PATCH_PX
 
 PREPROCESSOR_FILE = "preprocessor_config.json"
+# What a configuration may say of how a model is run; here the target says it.
+RUN_TIME_FIELDS = {"dtype", "torch_dtype", "attn_implementation", "_attn_implementation"}
 
 
 def load_backbone(folder: Path, vocab_size: int) -> Qwen3VLConfig:
@@ -47,7 +49,8 @@ def expert_config(checkpoint: Path, config: AlpamayoConfig, text: Qwen3VLTextCon
     expert = copy.deepcopy(text)
     whole = Section(checkpoint / CONFIG_FILE, config.expert, "expert_cfg.")
     for key, value in config.expert.items():
-        setattr(expert, key, value)
+        if key not in RUN_TIME_FIELDS:
+            setattr(expert, key, value)
     # The expert reads the backbone's keys and values.
     for key in ("num_hidden_layers", "num_key_value_heads", "head_dim"):
         whole.must_be(key, getattr(text, key))
