@@ -22,4 +22,4 @@ lint: setup ## Lint and check types
 	@.venv/bin/python -m mypy
 
 clean: ## Remove .venv, builds, logs and caches (results in out/ stay)
-	rm -rf .venv build install log .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build install log .hypothesis .mypy_cache .pytest_cache .ruff_cache

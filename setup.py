@@ -6,7 +6,17 @@ from runpy import run_path
 from setuptools import find_packages, setup
 
 PACKAGE = "flatrope_planner"
-NODES = ("controller_node", "diagnostics_node", "planner_node", "recorder_node", "simulator_node", "transport_probe")
+NODES = (
+    "controller_node",
+    "diagnostics_node",
+    "faulty_planner",
+    "plan_witness",
+    "planner_node",
+    "recorder_node",
+    "sensor_player",
+    "simulator_node",
+    "transport_probe",
+)
 
 
 def files(folder: str) -> list[str]:
@@ -29,6 +39,8 @@ setup(
         (f"share/{PACKAGE}", ["package.xml"]),
         (f"share/{PACKAGE}/config", files("config")),
         (f"share/{PACKAGE}/launch", files("launch")),
+        (f"share/{PACKAGE}/requirements", files("requirements")),
+        (f"share/{PACKAGE}/security", files("security")),
     ],
     zip_safe=False,
     python_requires=">=3.10",

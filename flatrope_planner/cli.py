@@ -12,12 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from flatrope_planner.arguments import COUNT, JOBS, output_folder, real_number
+from flatrope_planner.arguments import COUNT, JOBS, SEED, output_folder, real_number
 from flatrope_planner.errors import FlatropeError, InputError, SetupError
 
 Result = Mapping[str, Any]
 
 EXIT_OK, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 2, 130
+# A command whose work has brought something to light says so in its result.
+EXIT_CODE = "exit_code"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -48,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         return _complain(f"{err.name} is not installed: run `make setup`, or source ROS 2", EXIT_BAD_INPUT)
     except KeyboardInterrupt:
         return _complain("interrupted", EXIT_INTERRUPTED)
-    return EXIT_OK
+    return int(result.get(EXIT_CODE, EXIT_OK))
 
 
 def _parser(*, training: bool) -> argparse.ArgumentParser:
@@ -61,6 +63,9 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
     )
     _add_launch_arguments(demo)
     _add_launch_arguments(_command(commands, "up", _up, "run the planner and its diagnostics until interrupted"))
+    doctor = _command(commands, "doctor", _doctor, "check installation, middleware, models, inputs; say what to do")
+    doctor.add_argument("--planner", metavar="NAME", help="a running planner, which must be there (default: planner)")
+    doctor.add_argument("--clean", action="store_true", help="first remove what ended processes left in shared memory")
     report = _command(commands, "report", _report, "make the report of a recorded bag")
     report.add_argument("bag", type=Path, help="folder of a bag, or a single .mcap file")
     report.add_argument("--html", type=Path, metavar="FILE", help="default: report.html beside the bag")
@@ -140,6 +145,17 @@ def _add_benchmarks(commands: Any) -> None:
     retrieval = _command(commands, "retrieval", _bench_retrieval, "how far earlier texts draft recorded rationales")
     retrieval.add_argument("--corpus", type=Path, required=True, metavar="FILE", help="JSON lines, may be gzipped")
     retrieval.add_argument("--jobs", type=JOBS, default=2, help="processes at work (default: %(default)s)")
+    fuzz = _command(commands, "fuzz", _bench_fuzz, "broken messages through codec and buffer: what escapes")
+    fuzz.add_argument("--messages", type=COUNT, default=100_000, help="default: %(default)s")
+    fuzz.add_argument("--seed", type=SEED, default=0, help="default: %(default)s")
+    faults = _command(
+        commands, "faults", _bench_faults, "the planner node under faults of sensors, clock, model, system"
+    )
+    faults.add_argument("--only", nargs="+", default=[], metavar="NAME", help="default: all faults")
+    faults.add_argument("--list", action="store_true", help="list the faults")
+    soak = _command(commands, "soak", _bench_soak, "memory, latency and signs of life of a long drive")
+    minutes = real_number(0.2, 10_000.0)
+    soak.add_argument("--minutes", type=minutes, default=30.0, help="length of the drive (default: %(default)s)")
     transport = _command(commands, "transport", _bench_transport, "share of large pictures that reach the planner")
     # As long as the parameter it becomes allows.
     seconds = real_number(0.1, 600.0)
@@ -181,14 +197,27 @@ def _demo(arguments: argparse.Namespace) -> Result:
 
 def _up(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.bringup.description import PLANNER_ARGUMENTS, planner_processes
+    from flatrope_planner.bringup.leftovers import warn_of_leftovers
     from flatrope_planner.bringup.processes import run
 
     if arguments.show_args:
         return _shown_arguments(PLANNER_ARGUMENTS)
-    ended = run(planner_processes(_chosen(arguments.arguments)), {})
+    processes = planner_processes(_chosen(arguments.arguments))
+    warn_of_leftovers(print)
+    ended = run(processes, {})
     if ended is not None and ended.exit_code != 0:
         raise SetupError(str(ended))
-    return {"exit_code": 0}
+    return {EXIT_CODE: EXIT_OK}
+
+
+def _doctor(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.doctor.checkup import check_up
+    from flatrope_planner.doctor.shared_memory import clean
+
+    if arguments.clean:
+        removed = clean()
+        print(f"removed from shared memory: {', '.join(removed) or 'nothing, there was nothing left over'}")
+    return check_up(arguments.planner)
 
 
 def _report(arguments: argparse.Namespace) -> Result:
@@ -284,11 +313,44 @@ def _bench_retrieval(arguments: argparse.Namespace) -> Result:
     return result
 
 
+def _bench_fuzz(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.fuzz_benchmark import run_fuzz, table
+
+    result = run_fuzz(arguments.messages, arguments.seed)
+    print(table(result))
+    return result
+
+
 def _bench_transport(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.evaluation.transport_benchmark import run_transport_benchmark, table
 
     result = run_transport_benchmark(arguments.seconds)
     print(table(result))
+    return result
+
+
+def _bench_faults(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.fault_benchmark import listing, run_fault_benchmark, table
+    from flatrope_planner.evaluation.faults import faults_named
+
+    faults = faults_named(arguments.only)
+    if arguments.list:
+        print(listing(faults))
+        return {fault.name: fault.meaning for fault in faults}
+    result = run_fault_benchmark(faults)
+    print(table(result))
+    return result
+
+
+def _bench_soak(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.evaluation.soak_benchmark import run_soak_benchmark, table
+
+    json_file: Path | None = arguments.json
+    picture = json_file.with_suffix(".svg") if json_file is not None else None
+    result = run_soak_benchmark(arguments.minutes, picture)
+    print(table(result))
+    if picture is not None:
+        print(f"picture: {picture}")
     return result
 
 

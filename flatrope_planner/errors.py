@@ -1,5 +1,7 @@
 """Errors a user can meet. Each message names the thing and what was expected of it."""
 
+import sys
+
 # PyTorch lists every weight that does not fit.
 MOST_CHARACTERS = 240
 
@@ -24,3 +26,9 @@ def reason(err: BaseException) -> str:
     """What a library complains about, on one line that is no book; the name of the error where it says nothing."""
     words = " ".join(str(err).split()) or type(err).__name__
     return words if len(words) <= MOST_CHARACTERS else f"{words[:MOST_CHARACTERS]} ..."
+
+
+def import_complaint(err: ImportError) -> str:
+    """What is missing, for which Python, and what to do, on one line."""
+    remedy = 'source ROS 2, and build with the Python that has what is missing (README, "In a ROS 2 workspace")'
+    return f"{sys.executable}: {reason(err)}: {remedy}"

@@ -195,9 +195,8 @@ def build_inputs() -> Iterable[Path]:
 
 def installed_names() -> list[str]:
     """What the build makes links to; a new name needs a new build."""
-    return sorted(
-        str(path) for folder in ("flatrope_planner", "config", "launch") for path in (ROOT / folder).glob("*")
-    )
+    folders = ("flatrope_planner", "config", "launch", "requirements", "security")
+    return sorted(str(path) for folder in folders for path in (ROOT / folder).glob("*"))
 
 
 def build_package(ros: str | None) -> None:

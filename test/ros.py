@@ -10,15 +10,21 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
 from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.executor import NodeExecutor
 
 PATIENCE_S = 20.0
 PACE_S = 0.015
+# Drives of the tests are played faster than any clock runs; tests of the clock set the limit and publish one.
+ANY_AGE = (
+    *("-p", "planner:max_input_age_s:=0.0"),
+    *("-p", "planner:max_plan_age_s:=0.0", "-p", "planner:deadline_s:=0.0"),
+)
 
 
 @contextmanager
 def ros(*arguments: str) -> Iterator[None]:
     """A context in which nodes take these ROS arguments."""
-    rclpy.init(args=["--ros-args", *arguments])
+    rclpy.init(args=["--ros-args", *ANY_AGE, *arguments])
     try:
         yield
     finally:
@@ -28,16 +34,16 @@ def ros(*arguments: str) -> Iterator[None]:
 @contextmanager
 def closing(*nodes: Any) -> Iterator[SingleThreadedExecutor]:
     """An executor that spins these nodes; they are closed in the end."""
-    executor = SingleThreadedExecutor()
+    executor = NodeExecutor()
     for node in nodes:
         executor.add_node(node)
     try:
         yield executor
     finally:
-        executor.shutdown()
         for node in nodes:
             close = getattr(node, "close", node.destroy_node)
             close()
+        executor.shutdown()
 
 
 def spin_until(

@@ -9,8 +9,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "flatrope_planner"
 MODULES = sorted((ROOT / PACKAGE).rglob("*.py"))
 MESSAGE_PACKAGES = {
-    *("builtin_interfaces", "diagnostic_msgs", "geometry_msgs", "nav_msgs", "rosgraph_msgs", "sensor_msgs"),
-    *("std_msgs", "visualization_msgs"),
+    *("builtin_interfaces", "diagnostic_msgs", "geometry_msgs", "lifecycle_msgs", "nav_msgs", "rosgraph_msgs"),
+    *("sensor_msgs", "std_msgs", "visualization_msgs"),
 }
 
 

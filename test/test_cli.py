@@ -88,6 +88,27 @@ def test_a_file_system_that_refuses_is_one_line(
     assert complaint(capsys, "report", "any.mcap") == "flatrope: out/big.npz: No space left on device\n"
 
 
+def test_the_doctors_exit_code_is_that_of_its_result(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    result = {"exit_code": 1, "findings": []}
+    monkeypatch.setattr("flatrope_planner.doctor.checkup.check_up", lambda planner: {**result, "planner": planner})
+    monkeypatch.setattr("flatrope_planner.doctor.shared_memory.clean", lambda: ["fastrtps_port7500"])
+    file = tmp_path / "found.json"
+    assert main(["doctor", "--clean", "--planner", "pilot", "--json", str(file)]) == 1
+    assert capsys.readouterr().out == "removed from shared memory: fastrtps_port7500\n"
+    assert json.loads(file.read_text()) == {**result, "planner": "pilot"}
+
+
+def test_leftovers_are_told_before_nodes_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ament_index_python")
+    done: list[str] = []
+    monkeypatch.setattr("flatrope_planner.bringup.leftovers.warn_of_leftovers", lambda _: done.append("told"))
+    monkeypatch.setattr("flatrope_planner.bringup.processes.run", lambda *_: done.append("run"))
+    assert main(["up"]) == 0
+    assert done == ["told", "run"]
+
+
 def test_help_needs_neither_torch_nor_ros() -> None:
     code = (
         "import sys; from flatrope_planner.cli import main\n"

@@ -7,7 +7,7 @@ import pytest
 
 from flatrope_planner.domain import DriveCommand, Trajectory
 from flatrope_planner.planning.observation import ObservationSpec
-from flatrope_planner.simulation.narrator import decision_of
+from flatrope_planner.planning.stated_decision import decision_of
 from flatrope_planner.simulation.world import Family
 from flatrope_planner.training.collection import Disturbance, collect
 

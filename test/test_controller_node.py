@@ -9,10 +9,11 @@ from ros import Listener, closing, ros, spin_for, spin_until
 from stand_ins import SPEED_MPS, odometry, straight
 
 from flatrope_planner.conversion.odometry import odometry_message
-from flatrope_planner.conversion.plans import PlacedTrajectory, trajectory_message
+from flatrope_planner.conversion.plans import trajectory_message
 from flatrope_planner.domain import seconds_to_ns
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.controller_node import ControllerNode
+from flatrope_planner.planning.placement import PlacedTrajectory
 
 TWIST = "/controller/output/twist"
 

@@ -40,6 +40,14 @@ def test_the_planner_listens_to_its_cameras_and_the_diagnostics_to_the_planner()
     }
 
 
+@pytest.mark.parametrize(
+    ("chosen", "set_to"), [("", {}), ("true", {"autostart": True}), ("false", {"autostart": False})]
+)
+def test_who_starts_the_planner_is_what_its_file_says_unless_it_is_chosen(chosen: str, set_to: dict[str, bool]) -> None:
+    planner, _ = planner_processes({"autostart": chosen})
+    assert planner.parameters == {"use_sim_time": False, **set_to}
+
+
 def test_cameras_come_from_the_parameter_file(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(yaml.safe_dump({"/**": {"ros__parameters": {"cameras": ["roof"]}}}))

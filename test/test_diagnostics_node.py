@@ -54,6 +54,8 @@ def test_figures_and_levels_and_staleness(total_ms: float, expected: bytes) -> N
             listener = Listener(test, [(DiagnosticArray, DIAGNOSTICS)])
             publisher = test.create_publisher(SpeculationStats, "/diagnostics/input/speculation", qos.REPORT)
             spin_until(executor, lambda: level(listener, "latency") == DiagnosticStatus.STALE)
+            liveness = statuses(listener)["front_planner: liveness"].message
+            assert liveness == "the planner has not been heard of: no publisher on /diagnostics/input/status"
             sent: list[SpeculationStats] = []
 
             def publish() -> None:
@@ -91,6 +93,21 @@ def test_the_planners_own_words_are_passed_on_and_go_stale() -> None:
             assert statuses(listener)["front_planner: model"].hardware_id == "car 7"
             assert level(listener, "liveness") == DiagnosticStatus.OK
             spin_until(executor, lambda: passed_on(DiagnosticStatus.STALE))
+
+
+def test_a_planner_that_cannot_be_heard_is_named() -> None:
+    with ros(*ARGUMENTS):
+        test = Node("test")
+        with closing(DiagnosticsNode(), test) as executor:
+            listener = Listener(test, [(DiagnosticArray, DIAGNOSTICS)])
+            test.create_publisher(DiagnosticArray, "/diagnostics/input/status", qos.IMAGE_INPUT)
+            words = "/test (QoS mismatch: offers best_effort, asked for is reliable)"
+
+            def named() -> bool:
+                return words in statuses(listener)["front_planner: liveness"].message if statuses(listener) else False
+
+            spin_until(executor, named)
+            assert level(listener, "liveness") == DiagnosticStatus.STALE
 
 
 def test_time_does_not_stop_with_the_simulated_clock() -> None:

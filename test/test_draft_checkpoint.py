@@ -193,12 +193,49 @@ def test_pickles_are_not_read(tmp_path: Path) -> None:
         load_draft(tmp_path, TARGET)
 
 
-def test_linked_files_are_read(tmp_path: Path) -> None:
-    save_draft(tmp_path / "kept", network_of(BLOCK), TARGET)
-    (tmp_path / "linked").mkdir()
+def linked(tmp_path: Path, kept: str, links: str) -> Path:
+    """A draft whose files are links to those of another folder, relative as Hugging Face's cache has them."""
+    save_draft(tmp_path / kept, network_of(BLOCK), TARGET)
+    (tmp_path / links).mkdir(parents=True)
     for name in ("config.json", "model.safetensors"):
-        (tmp_path / "linked" / name).symlink_to(tmp_path / "kept" / name)
-    assert load_draft(tmp_path / "linked", TARGET).draft.config == BLOCK
+        kept_file = tmp_path / kept / name
+        (tmp_path / links / name).symlink_to(os.path.relpath(kept_file, tmp_path / links))
+    return tmp_path / links
+
+
+@pytest.mark.parametrize(("kept", "links"), [("model/blobs", "model/snapshots/0a1b"), ("draft/files", "draft")])
+def test_links_within_a_folder_and_of_hugging_faces_cache_are_followed(kept: str, links: str, tmp_path: Path) -> None:
+    if links in kept:
+        save_draft(tmp_path / kept, network_of(BLOCK), TARGET)
+        for name in ("config.json", "model.safetensors"):
+            (tmp_path / links / name).symlink_to(tmp_path / kept / name)
+        folder = tmp_path / links
+    else:
+        folder = linked(tmp_path, kept, links)
+    assert load_draft(folder, TARGET).draft.config == BLOCK
+    # However the folder itself is come by: whoever names it has chosen it.
+    (tmp_path / "way").symlink_to(folder)
+    assert load_draft(tmp_path / "way", TARGET).draft.config == BLOCK
+    assert load_draft(folder / ".." / folder.name, TARGET).draft.config == BLOCK
+
+
+@pytest.mark.parametrize(
+    ("kept", "links"), [("kept", "linked"), ("model/blobs", "model/other/0a1b"), ("b", "snapshots/x")]
+)
+def test_links_that_lead_out_of_a_folder_are_refused(kept: str, links: str, tmp_path: Path) -> None:
+    folder = linked(tmp_path, kept, links)
+    with pytest.raises(SetupError, match=f"{folder}/config.json: a link to {tmp_path / kept}/config.json, out of its"):
+        load_draft(folder, TARGET)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+@pytest.mark.parametrize("goal", ["gone", "itself"])
+def test_links_to_nothing_are_named(name: str, goal: str, tmp_path: Path) -> None:
+    save_draft(tmp_path, network_of(BLOCK), TARGET)
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to(name if goal == "itself" else goal)
+    with pytest.raises(SetupError, match=f"{name}: a link to .*, where there is nothing"):
+        load_draft(tmp_path, TARGET)
 
 
 # Published layouts, written here as their projects write them.

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flatrope_planner.conversion.plans import PlacedTrajectory
 from flatrope_planner.dimensions import FUTURE_POINTS
 from flatrope_planner.domain import DriveCommand, Trajectory, seconds_to_ns
 from flatrope_planner.nodes.following import Follower, Following
 from flatrope_planner.planning.observation import OdometrySample
+from flatrope_planner.planning.placement import PlacedTrajectory
 from flatrope_planner.planning.pose import Pose, yaw_quaternion
 
 SPEED_MPS = 5.0
@@ -97,3 +97,45 @@ def test_where_the_simulator_waits_silence_is_the_brake() -> None:
     # The plan that was waited for sets it going without new odometry.
     follower.take_plan(plan(11.9, 9.5))
     assert follower.follow() is not None
+
+
+def test_a_fallback_stops_a_vehicle_that_is_driven_but_does_not_take_the_wheel() -> None:
+    follower = Follower(VEHICLE)
+    follower.take_odometry(at(10.5, 2.5))
+    follower.take_plan(plan(10.0), is_fallback=True)
+    assert not follower.engaged
+    assert follower.follow() is None
+    follower.take_plan(plan(10.0))
+    stop = plan(10.4, 2.0)
+    braking = replace(stop.trajectory, speed_mps=np.full(FUTURE_POINTS, 3.0))
+    follower.take_plan(replace(stop, trajectory=braking), is_fallback=True)
+    command = follower.follow()
+    assert command is not None
+    assert command.speed_mps < 4.0
+
+
+def test_a_fallback_does_not_take_the_place_of_a_newer_plan_that_is_good() -> None:
+    follower = following(VEHICLE)
+    follower.take_odometry(at(10.5, 2.5))
+    stop = plan(9.9, -0.5)
+    standing = replace(stop.trajectory, speed_mps=np.zeros(FUTURE_POINTS))
+    follower.take_plan(replace(stop, trajectory=standing), is_fallback=True)
+    command = follower.follow()
+    assert command is not None
+    assert command.speed_mps == pytest.approx(SPEED_MPS)
+    # After the clock was set back the newer plan is of another drive.
+    follower.take_odometry(at(5.5, 2.5))
+    follower.take_plan(plan(5.0), is_fallback=True)
+    assert follower.follow() is not None
+
+
+def test_a_simulator_that_waits_is_not_set_going_while_the_plan_is_pending() -> None:
+    for settings, goes_on in ((SIMULATOR, False), (VEHICLE, True)):
+        follower = following(settings)
+        follower.take_odometry(at(11.3, 6.5))
+        # The good plan is too old, the next one is still being made.
+        follower.take_plan(plan(11.2, 6.0), is_fallback=True, is_pending=True)
+        assert (follower.follow() is not None) is goes_on
+        # A refused plan is an answer: it is not waited for any longer.
+        follower.take_plan(plan(11.2, 6.0), is_fallback=True)
+        assert follower.follow() is not None

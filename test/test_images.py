@@ -1,6 +1,8 @@
 """Pictures by encoding and step, against pixels worked out by hand."""
 
+import timeit
 from array import array
+from collections.abc import Callable
 
 import cv2
 import numpy as np
@@ -79,12 +81,21 @@ def broken(**changes: object) -> ImageMessage:
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
-        (broken(encoding="yuv422"), "encoding 'yuv422' is not supported"),
+        (broken(encoding="32FC1"), "encoding '32FC1' is not supported; supported are rgb8, rgb16, bgr8"),
+        (broken(encoding=""), "encoding '' is not supported"),
+        (broken(encoding="bildpunkt\u00e4\n" * 9999), r"encoding 'bildpunkt\\xe4\\nbild[^ ]{0,40}\.\.\.' is not"),
         (broken(step=8), "step of at least 9"),
         (broken(step=0), "step 0"),
         (broken(height=3), "3 rows"),
         (broken(width=0), "0x2"),
         (broken(data=array("B")), "0 bytes"),
+        (
+            broken(data=array("B", bytes(19))),
+            "19 bytes: expected .* for 2 rows of this step, 18 bytes",
+        ),
+        (broken(step=-9), "step of at least 9"),
+        (broken(height=-2), "3x-2"),
+        (broken(height=2**32 - 1, width=2**32 - 1), "expected 1 to 33554432"),
     ],
 )
 def test_messages_that_contradict_themselves_are_refused(source: ImageMessage, complaint: str) -> None:
@@ -110,6 +121,21 @@ def test_data_is_handed_over_as_a_byte_array() -> None:
     assert data.typecode == "B"
 
 
+def fastest_s(work: Callable[[], object]) -> float:
+    """The least of some runs: what else the machine does only adds."""
+    return min(timeit.repeat(work, number=1, repeat=3))
+
+
+def test_pictures_go_both_ways_faster_than_an_assignment_of_an_array() -> None:
+    # What rclpy does with an ndarray is the trap (rclpy #763); 1/5 of it leaves an order of magnitude of room.
+    picture = np.zeros((480, 640, 3), np.uint8)
+    source = to_bgra8(picture, 0, "camera")
+    flat = np.frombuffer(source.data, np.uint8)
+    assignment_s = fastest_s(lambda: setattr(ImageMessage(), "data", flat))
+    assert fastest_s(lambda: to_bgra8(picture, 0, "camera")) < assignment_s / 5.0
+    assert fastest_s(lambda: from_image(source)) < assignment_s / 5.0
+
+
 def compressed(extension: str) -> CompressedImage:
     _, data = cv2.imencode(extension, np.ascontiguousarray(np.kron(RGB[..., ::-1], np.ones((16, 16, 1), np.uint8))))
     return CompressedImage(header=to_header(7, "camera"), format=extension[1:], data=array("B", data.tobytes()))
@@ -122,10 +148,3 @@ def test_png_is_exact_and_jpeg_close() -> None:
     assert frame.stamp_ns == 7
     middles = frame.image[8::16, 8::16].astype(int)
     assert np.abs(middles - RGB).max() < 12
-
-
-@pytest.mark.parametrize("data", [b"", b"\xff\xd8 no picture"])
-def test_damaged_pictures_are_refused(data: bytes) -> None:
-    source = CompressedImage(format="jpeg", data=array("B", data))
-    with pytest.raises(InputError, match="cannot be decoded"):
-        from_compressed(source)

@@ -1,13 +1,13 @@
-"""What the planner takes in, and what it says about who does not deliver."""
+"""What the planner takes in: checked by the clock, aligned, behind a lock that nothing leaves held."""
 
 import numpy as np
 import pytest
 
 from flatrope_planner.domain import CameraFrame, seconds_to_ns
 from flatrope_planner.errors import InputError, NotReadyError
-from flatrope_planner.nodes.inputs import InputRecord, InputRecords, PlannerInputs
-from flatrope_planner.nodes.monitoring import Level
+from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.planning.observation import ObservationSpec, OdometrySample
+from flatrope_planner.planning.plausibility import StampCheck
 from flatrope_planner.planning.pose import yaw_quaternion
 
 SPEC = ObservationSpec(("wide",), frames_per_camera=2, frame_period_s=0.5)
@@ -60,27 +60,106 @@ def test_an_empty_command_ends_the_route_hint() -> None:
     assert inputs.observe()[0].command is None
 
 
-def test_each_kind_of_silence_has_its_words() -> None:
-    record = InputRecord("/image")
-    assert record.complaint(0.0, 1.0, publishers=0) == "no publisher on /image"
-    assert record.complaint(0.0, 1.0, publishers=1) == "nothing has come on /image"
-    record.arrived(5.0)
-    assert record.complaint(5.9, 1.0, publishers=1) is None
-    assert record.complaint(7.5, 1.0, publishers=1) == "nothing on /image for 2.5 s"
+class Now:
+    """A clock of the test's own."""
+
+    def __init__(self, now_s: float) -> None:
+        self.now_s = now_s
+
+    def __call__(self) -> int:
+        return seconds_to_ns(self.now_s)
 
 
-def test_the_report_names_the_silent_and_counts_the_rejected() -> None:
-    records = InputRecords(1.0, {"camera wide": InputRecord("/image"), "odometry": InputRecord("/odometry")})
-    records.records["odometry"].arrived(9.5)
-    records.records["odometry"].reject("no rotation")
-    report = records.report(10.0, {"camera wide": 0, "odometry": 1}, "waiting for images of camera wide")
-    assert (report.level, report.message) == (Level.ERROR, "no publisher on /image")
-    assert report.values["odometry.received"] == "1"
-    assert report.values["odometry.rejected"] == "1"
-    assert report.values["odometry.rejection"] == "no rotation"
+def timed(now_s: float, max_age_s: float = 1.0) -> tuple[PlannerInputs, Now]:
+    now = Now(now_s)
+    inputs = PlannerInputs(("wide",), StampCheck(now, max_age_s))
+    inputs.adopt(SPEC)
+    return inputs, now
 
 
-def test_inputs_that_do_not_yet_make_an_observation_are_a_warning() -> None:
-    records = InputRecords(1.0, {"odometry": InputRecord("/odometry", last_s=10.0)})
-    assert records.report(10.0, {"odometry": 1}, "waiting for history").level is Level.WARN
-    assert records.report(10.0, {"odometry": 1}, None).level is Level.OK
+def test_nothing_is_planned_from_what_is_too_old() -> None:
+    inputs, now = timed(3.0)
+    feed(inputs, 2.0)
+    now.now_s = 4.0
+    assert inputs.observe()[0].t0_ns == seconds_to_ns(3.0)
+    now.now_s = 4.01
+    stale = "camera wide is 1.01 s old, odometry is 1.01 s old; nothing is planned from more than 1 s"
+    with pytest.raises(NotReadyError, match=stale):
+        inputs.observe()
+    state = inputs.state()
+    assert state.stale == state.missing == stale
+    assert state.ages_s == pytest.approx({"camera wide": 1.01, "odometry": 1.01})
+
+
+def test_without_a_limit_a_recording_is_planned_from_by_any_clock() -> None:
+    inputs, _ = timed(1.7e9, max_age_s=0.0)
+    feed(inputs, 2.0)
+    assert inputs.observe()[0].t0_ns == seconds_to_ns(3.0)
+    assert inputs.state().stale is None
+
+
+def test_a_stamp_from_the_future_harms_nothing() -> None:
+    inputs, now = timed(3.0)
+    feed(inputs, 2.0)
+    for ahead_s in (0.6, 1e9):
+        with pytest.raises(InputError, match="ahead of the clock"):
+            inputs.add_image("wide", CameraFrame(seconds_to_ns(3.0 + ahead_s), np.zeros((2, 2, 3), np.uint8)))
+        with pytest.raises(InputError, match="ahead of the clock"):
+            inputs.add_odometry(still(3.0 + ahead_s), "map")
+    now.now_s = 3.1
+    inputs.add_image("wide", CameraFrame(seconds_to_ns(3.1), np.zeros((2, 2, 3), np.uint8)))
+    assert inputs.observe()[0].t0_ns == seconds_to_ns(3.1)
+
+
+def still(time_s: float) -> OdometrySample:
+    return OdometrySample(seconds_to_ns(time_s), np.zeros(3), yaw_quaternion(0.0), np.zeros(3))
+
+
+def test_a_source_that_begins_anew_is_told_once_and_without_the_lock() -> None:
+    inputs = PlannerInputs(("wide",))
+    feed(inputs, 2.0)
+    told: list[int | None] = []
+    # Asks for what the lock guards: it would wait for ever if the lock were held.
+    inputs.on_restart = lambda: told.append(inputs.newest_t0_ns())
+    for time_s in (0.1, 0.15):
+        with pytest.raises(InputError, match="behind the newest one"):
+            inputs.add_odometry(still(time_s), "map")
+    assert not told
+    inputs.add_odometry(still(0.2), "map")
+    assert told == [None]
+    assert inputs.missing() == "waiting for images of camera wide"
+
+
+@pytest.mark.parametrize("method", ["add_image", "add_odometry", "observe", "clear", "set_command", "newest_t0_ns"])
+def test_no_exception_leaves_the_lock_held(method: str) -> None:
+    inputs = PlannerInputs(("wide",))
+    arguments = {
+        "add_image": ("wide", CameraFrame(1, np.zeros((2, 2, 3), np.uint8))),
+        "add_odometry": (still(1.0), "map"),
+        "set_command": ("left",),
+    }
+
+    class Broken:
+        def __getattr__(self, _: str) -> object:
+            raise ZeroDivisionError
+
+        def __setattr__(self, _: str, __: object) -> None:
+            raise ZeroDivisionError
+
+    whole, inputs._buffer = inputs._buffer, Broken()  # type: ignore[assignment]
+    with pytest.raises(ZeroDivisionError):
+        getattr(inputs, method)(*arguments.get(method, ()))
+    inputs._buffer = whole
+    assert not inputs._lock.locked()
+    feed(inputs, 2.0)
+    assert inputs.newest_t0_ns() == seconds_to_ns(3.0)
+
+
+def test_pictures_of_another_camera_under_the_same_name_do_not_mix_with_the_old_ones() -> None:
+    inputs = PlannerInputs(("wide",))
+    feed(inputs, 2.0)
+    inputs.adopt(SPEC)
+    inputs.forget_camera("wide")
+    assert inputs.missing() == "waiting for images of camera wide"
+    inputs.add_image("wide", CameraFrame(seconds_to_ns(3.1), np.zeros((2, 2, 3), np.uint8)))
+    assert inputs.missing() == "waiting for an image of camera wide from 0.50 s before t0"

@@ -10,9 +10,11 @@ from sources import MESSAGE_PACKAGES, MODULES, PACKAGE, ROOT, foreign_imports, i
 CORE = {"arguments", "dimensions", "domain", "errors", "progress"}
 # Room -> rooms it may import; everything not listed is forbidden. Read from the bottom up, no arrow points back.
 ROOMS = {
-    "cli": {"bringup", "evaluation", "planning", "simulation", "speculation", "training", "vla", "_version"} | CORE,
+    "cli": {"bringup", "doctor", "evaluation", "planning", "simulation", "speculation", "training", "vla", "_version"}
+    | CORE,
     "nodes": {"bringup", "conversion", "evaluation", "msg", "planning", "simulation", "speculation", "vla"} | CORE,
-    "evaluation": {"bringup", "planning", "simulation", "speculation", "training", "vla"} | CORE,
+    "doctor": {"bringup", "planning", "speculation", "vla", "_version"} | CORE,
+    "evaluation": {"bringup", "conversion", "planning", "simulation", "speculation", "training", "vla"} | CORE,
     "training": {"planning", "simulation", "speculation", "vla"} | CORE,
     "conversion": {"msg", "planning", "simulation"} | CORE,
     "bringup": {"dimensions", "errors"},
@@ -38,13 +40,13 @@ RESTRICTED = {
     "launch_ros": {"bringup"},
     "cv_bridge": {"conversion"},
     "highway_env": {"simulation"},
-    "torch": {"vla", "speculation", "training", "evaluation"},
+    "torch": {"vla", "speculation", "training", "evaluation", "doctor"},
     "transformers": {"vla", "speculation", "training", "evaluation"},
     "tokenizers": {"vla"},
     **dict.fromkeys(MESSAGE_PACKAGES, ROS_ROOMS),
 }
-# Importing these loads PyTorch; all others start without it.
-TORCH_ROOMS = RESTRICTED["torch"] | {"planning"}
+# Importing these loads PyTorch; all others start without it. The doctor tries whether it can be loaded.
+TORCH_ROOMS = RESTRICTED["torch"] - {"doctor"} | {"planning"}
 
 
 def loaded_with(path: Path, seen: set[Path]) -> set[str]:

@@ -1,5 +1,7 @@
 """Windows, percentiles and levels on numbers worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from flatrope_planner.nodes.monitoring import (
@@ -115,11 +117,17 @@ def test_one_plan_has_no_rate_and_nothing_is_divided_by_zero() -> None:
 
 def test_drops_are_counted_within_the_window() -> None:
     monitor = PlannerMonitor(SETTINGS)
-    monitor.take(1.0, figures(10, dropped=100))
-    monitor.take(2.0, figures(13, dropped=103))
+    monitor.take(1.0, replace(figures(10, dropped=100), deadline_misses=5, fallbacks=1))
+    monitor.take(2.0, replace(figures(13, dropped=103), deadline_misses=7, fallbacks=4))
     drops = reports(monitor, 2.0)["drops"]
     assert (drops.level, drops.message) == (Level.WARN, "50% of ticks dropped")
-    assert drops.values == {"dropped": "3", "dropped_share": "0.500", "dropped_since_start": "103"}
+    assert drops.values == {
+        "dropped": "3",
+        "dropped_share": "0.500",
+        "dropped_since_start": "103",
+        "deadline_misses": "2",
+        "fallbacks": "3",
+    }
 
 
 def test_stamps_from_the_future_are_an_error() -> None:

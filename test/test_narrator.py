@@ -5,8 +5,9 @@ import itertools
 import pytest
 
 from flatrope_planner.domain import Decision
+from flatrope_planner.planning.stated_decision import decision_of
 from flatrope_planner.simulation.causes import Cause, CauseKind
-from flatrope_planner.simulation.narrator import OPENINGS, decision_of, narrate
+from flatrope_planner.simulation.narrator import OPENINGS, narrate
 
 
 @pytest.mark.parametrize(("decision", "kind"), list(itertools.product(Decision, CauseKind)))

@@ -158,7 +158,8 @@ def test_a_missing_earlier_frame_is_named() -> None:
 
 def test_the_first_of_two_images_with_one_stamp_stays() -> None:
     buffer = filled(straight, np.arange(1.0, 3.2, 0.05))
-    buffer.add_image("tele", CameraFrame(seconds_to_ns(3.0), picture(9)))
+    with pytest.raises(InputError, match=r"stamp 3\.000 s has come before"):
+        buffer.add_image("tele", CameraFrame(seconds_to_ns(3.0), picture(9)))
     assert int(buffer.observe().frames["tele"][-1].image[0, 0, 0]) == 0
 
 
@@ -183,10 +184,13 @@ def test_a_camera_nobody_wants_is_refused() -> None:
         ObservationBuffer(SPEC).add_image("rear", CameraFrame(0, picture()))
 
 
-def test_quaternions_of_any_length_are_read() -> None:
+@pytest.mark.parametrize("length", [0.91, 1.09])
+def test_quaternions_of_about_unit_length_are_read(length: float) -> None:
     buffer = ObservationBuffer(SPEC)
-    buffer.add_odometry(OdometrySample(0, np.zeros(3), 3.0 * yaw_quaternion(0.4), np.zeros(3)))
-    assert buffer.pose_at(0).yaw_rad == pytest.approx(0.4)
+    buffer.add_odometry(OdometrySample(0, np.zeros(3), length * yaw_quaternion(0.4), np.zeros(3)))
+    pose = buffer.pose_at(0)
+    assert pose.yaw_rad == pytest.approx(0.4)
+    assert np.linalg.norm(pose.quaternion_xyzw) == pytest.approx(1.0)
 
 
 def test_pose_between_samples_and_its_two_signs() -> None:
@@ -199,11 +203,143 @@ def test_pose_between_samples_and_its_two_signs() -> None:
     assert pose.yaw_rad == pytest.approx(0.15)
 
 
-def test_a_restarted_source_begins_afresh() -> None:
-    buffer = filled(straight, np.arange(1.0, 3.2, 0.05))
-    buffer.add_odometry(straight(0.0))
-    assert buffer.newest_t0_ns() is None
-    assert buffer.pose_at(0).x_m == 0.0
+# Seconds of the new drive that a plan can be made from: the history, and a picture at its end.
+SOONEST_S = 1.5
+
+
+class Drives:
+    """Feeds a buffer with what several sources send, each in its own time, and notes what follows from it."""
+
+    def __init__(self) -> None:
+        self.buffer = ObservationBuffer(SPEC)
+        self.restarts = self.refused = 0
+
+    def send(self, source: str, time_s: float, shade: int = 0) -> None:
+        try:
+            if source == "odometry":
+                self.restarts += self.buffer.add_odometry(straight(time_s))
+            else:
+                self.restarts += self.buffer.add_image(source, CameraFrame(seconds_to_ns(time_s), picture(shade)))
+        except InputError:
+            self.refused += 1
+
+    def drive(self, from_s: float, until_s: float, shade: int = 0, **begin_s: float) -> None:
+        """Pictures at 10 Hz and odometry at 20 Hz; sources named begin so much later."""
+        for step in range(round((until_s - from_s) / 0.05) + 1):
+            for source in ("odometry", *SPEC.cameras):
+                if 0.05 * step >= begin_s.get(source, 0.0) and (source == "odometry" or step % 2 == 0):
+                    self.send(source, from_s + 0.05 * step, shade)
+
+    def first_t0_s(self, from_s: float) -> float:
+        """When, driving on from there, a plan could first be made, of which nothing is from before."""
+        before_ns = self.buffer.newest_t0_ns()
+        for step in range(60):
+            self.drive(from_s + 0.1 * step, from_s + 0.1 * step + 0.05, shade=1)
+            try:
+                observation = self.buffer.observe()
+            except NotReadyError:
+                continue
+            if observation.t0_ns == before_ns:
+                # It is not yet known that the sources began anew; a plan for this t0 has been made.
+                continue
+            assert {int(f.image[0, 0, 0]) for frames in observation.frames.values() for f in frames} == {1}
+            return observation.t0_ns * 1e-9
+        pytest.fail("never ready again")
+
+
+@pytest.mark.parametrize("back_s", [1.0, 1.9, 3.0, 1000.0])
+def test_sources_that_begin_anew_are_planned_from_as_soon_as_a_fresh_start_is(back_s: float) -> None:
+    drives = Drives()
+    drives.drive(2000.0, 2004.0)
+    again_s = 2004.0 - back_s
+    assert drives.first_t0_s(again_s) == pytest.approx(again_s + SOONEST_S)
+    assert 1 <= drives.restarts <= len(SPEC.cameras) + 1
+
+
+def test_pictures_of_the_new_drive_are_not_put_together_with_poses_of_the_old_one() -> None:
+    drives = Drives()
+    drives.drive(2000.0, 2004.0)
+    for step in range(9):
+        for camera in SPEC.cameras:
+            drives.send(camera, 2003.0 + 0.1 * step)
+    # Old poses would cover all that the new pictures need.
+    with pytest.raises(NotReadyError, match="waiting for odometry"):
+        drives.buffer.observe()
+
+
+def test_a_fresh_start_is_planned_from_after_one_and_a_half_seconds() -> None:
+    assert Drives().first_t0_s(5.0) == pytest.approx(5.0 + SOONEST_S)
+
+
+def test_pictures_of_the_old_drive_that_come_after_odometry_of_the_new_one_cost_no_history() -> None:
+    drives = Drives()
+    drives.drive(2000.0, 2004.0)
+    for step in range(4):
+        drives.send("odometry", 100.0 + 0.05 * step)
+    assert drives.restarts == 1
+    for camera in SPEC.cameras:
+        drives.send(camera, 2004.1)
+    # Odometry up to 100.15 s is there already and is refused as coming a second time.
+    assert drives.first_t0_s(100.0) == pytest.approx(100.0 + SOONEST_S)
+
+
+def test_a_camera_that_alone_begins_anew_is_named_and_nothing_is_planned_from_a_mixture() -> None:
+    drives = Drives()
+    drives.drive(2000.0, 2004.0)
+    for step in range(40):
+        drives.send("tele", 1.0 + 0.05 * step)
+        drives.send("wide", 2004.0 + 0.05 * step)
+        drives.send("odometry", 2004.0 + 0.05 * step)
+        if step >= 2:
+            with pytest.raises(NotReadyError):
+                drives.buffer.observe()
+    with pytest.raises(
+        NotReadyError, match=r"camera tele is 2003\.00 s behind camera wide; at most 1\.0 s are bridged"
+    ):
+        drives.buffer.observe()
+    assert drives.restarts == 1
+
+
+def test_a_single_stamp_from_the_past_harms_nothing() -> None:
+    drives = Drives()
+    drives.drive(2000.0, 2004.0)
+    for source in ("odometry", *SPEC.cameras):
+        drives.send(source, 1.0)
+    assert drives.refused == 3
+    assert drives.buffer.observe().t0_ns == seconds_to_ns(2004.0)
+
+
+@pytest.mark.parametrize("apart_s", [0.0, 0.2, 0.25, 0.26, 0.9])
+def test_frames_at_t0_are_at_most_half_a_frame_period_apart(apart_s: float) -> None:
+    buffer = ObservationBuffer(SPEC)
+    for back_s in (1.5, 1.0, 0.5, 0.0):
+        buffer.add_image("wide", CameraFrame(seconds_to_ns(10.0 - back_s), picture()))
+        buffer.add_image("tele", CameraFrame(seconds_to_ns(10.0 + apart_s - back_s), picture()))
+    for time_s in np.arange(8.0, 11.0, 0.05):
+        buffer.add_odometry(straight(float(time_s)))
+    lag = buffer.lag()
+    assert lag is not None
+    assert lag.behind_s == pytest.approx(apart_s)
+    # Pictures come every 0.5 s, so that 0.26 s one way are 0.24 s the other way.
+    frames = buffer.observe().frames
+    newest_ns = [frames[camera][-1].stamp_ns for camera in SPEC.cameras]
+    assert abs(newest_ns[0] - newest_ns[1]) <= seconds_to_ns(0.25)
+
+
+def test_two_slow_cameras_out_of_step_are_not_put_together() -> None:
+    buffer = ObservationBuffer(SPEC)
+    for step in range(4):
+        buffer.add_image("wide", CameraFrame(seconds_to_ns(10.0 + 0.8 * step), picture()))
+        buffer.add_image("tele", CameraFrame(seconds_to_ns(10.4 + 0.8 * step), picture()))
+    for time_s in np.arange(8.0, 13.0, 0.05):
+        buffer.add_odometry(straight(float(time_s)))
+    with pytest.raises(NotReadyError, match=r"an image of camera (wide|tele) from 0\.[05]0 s before t0"):
+        buffer.observe()
+
+
+def test_odometry_at_1_khz_keeps_its_history_in_bounded_memory() -> None:
+    history = filled(circling, np.arange(0.0, 3.001, 0.001)).observe().ego_history
+    np.testing.assert_allclose(history.position_m, history_of_circle().position_m, atol=1e-4)
 
 
 def test_a_teleport_cuts_the_history() -> None:

@@ -28,6 +28,10 @@ MESSAGES = {
         "points": "sequence<flatrope_planner/PlannedPoint>",
         "status": "uint8",
         **dict.fromkeys(("status_reason", "target"), "string"),
+        "pending": "boolean",
+        "consistency": "uint8",
+        "consistency_reason": "string",
+        "comfort_exceeded": "sequence<string>",
     },
     "Rationale": {
         **HEADER,
@@ -47,7 +51,7 @@ MESSAGES = {
         **dict.fromkeys(("vision_ms", "prefill_ms", "reasoning_ms", "action_ms", "total_ms"), "double"),
         **dict.fromkeys(("draft_ms", "verify_ms"), "double"),
         "observation_age_ms": "double",
-        **dict.fromkeys(("ticks", "dropped_ticks"), "uint64"),
+        **dict.fromkeys(("ticks", "dropped_ticks", "deadline_misses", "fallbacks"), "uint64"),
     },
 }
 
@@ -129,7 +133,7 @@ def test_executables_are_installed() -> None:
     prefix = next(path for path in Path(messages.__file__).parents if (path / "share/ament_index").is_dir())
     for name in executables():
         assert os.access(prefix / "lib" / PACKAGE / name, os.X_OK), name
-    for folder in ("config", "launch"):
+    for folder in ("config", "launch", "requirements", "security"):
         installed = {path.name for path in (prefix / "share" / PACKAGE / folder).iterdir()}
         assert installed >= {path.name for path in (ROOT / folder).iterdir() if path.is_file()}
 

@@ -3,17 +3,22 @@
 import inspect
 import re
 from dataclasses import fields
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 import pytest
+from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from ros import ros
 
-from flatrope_planner.bringup.configuration import config_file, default_parameters
+from flatrope_planner.bringup.configuration import config_file, default_parameters, parameter_meanings
 from flatrope_planner.errors import InputError
 from flatrope_planner.nodes.controller_node import ControllerNode
+from flatrope_planner.nodes.declared import read_parameters, rules
 from flatrope_planner.nodes.diagnostics_node import DiagnosticsNode
+from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.parameters import (
+    AT_ONCE,
+    AT_START,
     ControllerParameters,
     DiagnosticsParameters,
     OneOf,
@@ -21,7 +26,6 @@ from flatrope_planner.nodes.parameters import (
     Range,
     SimulatorParameters,
     checked,
-    read_parameters,
 )
 from flatrope_planner.nodes.planner_node import PlannerNode
 from flatrope_planner.nodes.simulator_node import SimulatorNode
@@ -51,15 +55,20 @@ def test_files_set_every_parameter_to_a_valid_value(file_name: str) -> None:
 
 
 @pytest.mark.parametrize("file_name", KINDS)
-def test_the_comment_over_a_parameter_tells_its_range(file_name: str) -> None:
+def test_the_comment_over_a_parameter_tells_range_and_effect(file_name: str) -> None:
     text = config_file(file_name).read_text(encoding="utf-8")
-    for name, hint in get_type_hints(KINDS[file_name], include_extras=True).items():
+    all_at_once = "Every parameter takes effect at once" in text
+    for name, rule in rules(KINDS[file_name]).items():
         position = re.search(rf"^    {name}:", text, re.MULTILINE)
         assert position, name
         # Several parameters may share one comment above the first of them.
-        comment = re.findall(r"((?:^    #.*\n)+)", text[: position.start()], re.MULTILINE)[-1]
-        limits = get_args(hint)[1] if get_origin(hint) is Annotated else ""
-        assert str(limits) in comment.replace("\n    #", ""), name
+        comment = re.findall(r"((?:^    #.*\n)+)", text[: position.start()], re.MULTILINE)[-1].replace("\n    #", "")
+        assert str(rule.limits or "") in comment, name
+        assert parameter_meanings(file_name)[name] == comment.removeprefix("    # ").removesuffix("\n"), name
+        assert (rule.effect is AT_ONCE) == (all_at_once or re.search(r"[,;] at once$", comment.strip()) is not None), (
+            name
+        )
+        assert (rule.effect is AT_START) == comment.strip().endswith("; at start"), name
 
 
 def test_files_are_found_wherever_the_package_lies() -> None:
@@ -99,9 +108,9 @@ def test_values_outside_their_limits_are_named(value: object, base: Any, limits:
 @pytest.mark.parametrize("kind", [PlannerNode, DiagnosticsNode, ControllerNode, SimulatorNode])
 def test_nodes_overwrite_nothing_of_rclpys_node(kind: type) -> None:
     with ros():
-        bare = Node("test")
+        bare = LifecycleNode("test") if kind is PlannerNode else Node("test")
         inherited = set(vars(bare)) | set(dir(Node))
         bare.destroy_node()
-    source = inspect.getsource(kind)
+    source = inspect.getsource(kind) + inspect.getsource(ManagedNode)
     assigned = set(re.findall(r"self\.(\w+)(?:: [^=\n]+)? = ", source)) | (set(vars(kind)) - set(dir(object)))
     assert not assigned & inherited - {"__module__", "__doc__"}

@@ -6,7 +6,6 @@ from flatrope_planner.msg import PlannedTrajectory
 from geometry_msgs.msg import Twist
 
 from flatrope_planner.conversion.plans import (
-    PlacedTrajectory,
     drive_command,
     path_message,
     placed_trajectory,
@@ -18,6 +17,9 @@ from flatrope_planner.conversion.stamps import to_header
 from flatrope_planner.dimensions import FUTURE_POINTS
 from flatrope_planner.domain import DriveCommand, Rationale, RationaleToken, Trajectory
 from flatrope_planner.errors import InputError
+from flatrope_planner.planning.consistency import Consistency, ConsistencyFinding
+from flatrope_planner.planning.judgement import Judgement
+from flatrope_planner.planning.placement import PlacedTrajectory
 from flatrope_planner.planning.pose import Pose, yaw_quaternion
 
 T0_NS = 5_950_000_000
@@ -52,6 +54,25 @@ def test_points_lie_in_the_odometry_frame_and_carry_motion() -> None:
     assert point.pose.orientation.w == pytest.approx(np.cos((QUARTER + 0.5) / 2.0))
     assert (point.speed, point.acceleration, point.curvature) == (5.0, 0.0, 0.1)
     assert point.yaw_rate == pytest.approx(0.5)
+
+
+def test_what_is_judged_of_it_is_said() -> None:
+    unjudged = trajectory_message(placed(), "nano")
+    assert (unjudged.status_reason, unjudged.pending) == ("", False)
+    assert (unjudged.consistency, unjudged.comfort_exceeded) == (PlannedTrajectory.UNKNOWN, [])
+    broken = ConsistencyFinding(Consistency.INCONSISTENT, "says 'stop', but it drives")
+    marked = trajectory_message(placed(), "nano", Judgement(finding=broken, comfort_exceeded=("jerk 9.00 m/s^3",)))
+    assert (marked.status, marked.status_reason) == (PlannedTrajectory.OK, "")
+    assert (marked.consistency, marked.consistency_reason) == (PlannedTrajectory.INCONSISTENT, broken.reason)
+    assert marked.comfort_exceeded == ["jerk 9.00 m/s^3"]
+    stop = trajectory_message(placed(), "nano", Judgement("it reverses", pending=True))
+    assert (stop.status, stop.status_reason, stop.pending) == (PlannedTrajectory.FALLBACK, "it reverses", True)
+
+
+def test_consistency_is_numbered_as_in_the_message() -> None:
+    assert {one.name: int(one) for one in Consistency} == {
+        name: getattr(PlannedTrajectory, name) for name in ("UNKNOWN", "CONSISTENT", "INCONSISTENT")
+    }
 
 
 def test_path_has_the_same_poses_and_the_time_of_each() -> None:

@@ -76,6 +76,25 @@ def test_the_first_one_to_end_is_known() -> None:
         assert group.ended() == Ended("broken", 3, "oh no")
 
 
+def test_one_can_be_killed_and_started_again() -> None:
+    lines: list[str] = []
+    with ProcessGroup(nodes("quiet"), {}, lines.append) as group:
+        wait_for(lambda: len(lines) == 1)
+        first = group.pid("quiet")
+        group.kill("quiet")
+        assert not alive(first)
+        assert group.ended() is None
+        group.start(*nodes("quiet"))
+        wait_for(lambda: len(lines) == 2)
+        assert alive(group.pid("quiet"))
+
+
+def test_a_prefix_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    line = processes.command_line(NodeProcess("planner_node", "planner", "x.yaml", prefix=("nice", "-n", "5")))
+    assert line[:5] == ["nice", "-n", "5", sys.executable, "-m"]
+
+
 @pytest.mark.parametrize(
     "ended", [Ended("done", 0, "finished its work"), Ended("broken", 3, "oh no"), Ended("killed", -9)]
 )

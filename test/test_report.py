@@ -94,7 +94,11 @@ class Messages:
             points=points,
             status=0,
             status_reason="",
+            pending=False,
             target="nano",
+            consistency=1,
+            consistency_reason="",
+            comfort_exceeded=[],
         )
         self.write("/planner/output/trajectory", stamp_ns, message)
 
@@ -108,6 +112,7 @@ class Messages:
             "flatrope_planner/msg/SpeculationStats",
             header=self.header(stamp_ns),
             **dict.fromkeys(("proposed", "accepted", "prefill_proposed", "prefill_accepted", "dropped_ticks"), 0),
+            **dict.fromkeys(("deadline_misses", "fallbacks"), 0),
             **dict.fromkeys(("rounds", "committed", "ticks"), 12),
             accepted_at=none,
             acceptance_histogram=none,

@@ -7,23 +7,40 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Thread
 
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from ros import closing, ros, spin_until
+from ros import Listener, closing, ros, spin_for, spin_until
+from stand_ins import StraightCore
+from test_planner_node import Sensors
+
+from flatrope_planner.nodes.monitoring import Level
+from flatrope_planner.nodes.planner_node import PlannerNode
 
 NODES = ("planner", "diagnostics", "controller", "simulator")
+STUCK = str(Path(__file__).with_name("stuck_planner.py"))
 END_TIMEOUT_S = 15.0
+# Odometry at 50 Hz for two seconds.
+MESSAGES, PERIOD_S, SETTLE_S = 100, 0.02, 0.2
+# What a node promises, whatever it is at.
+LONGEST_END_S = 3.0
 
 
 @contextmanager
 def started(executable: str, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
-    child = subprocess.Popen(
-        [sys.executable, "-m", "flatrope_planner.nodes", executable, "--ros-args", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    with running("-m", "flatrope_planner.nodes", executable, "--ros-args", *arguments) as child:
+        yield child
+
+
+@contextmanager
+def running(*arguments: str) -> "Iterator[subprocess.Popen[str]]":
+    child = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         yield child
     finally:
@@ -76,8 +93,8 @@ def test_a_node_that_does_not_exist_is_one_line_with_those_that_do(name: str) ->
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert ended.stderr == (
-        f"there is no node {name!r}; there are controller_node, diagnostics_node, planner_node, recorder_node, "
-        "simulator_node, transport_probe\n"
+        f"there is no node {name!r}; there are controller_node, diagnostics_node, faulty_planner, plan_witness, "
+        "planner_node, recorder_node, sensor_player, simulator_node, transport_probe\n"
     )
 
 
@@ -86,3 +103,118 @@ def test_a_bad_parameter_is_one_line_and_exit_code_1() -> None:
         output, _ = child.communicate(timeout=END_TIMEOUT_S)
     assert child.returncode == 1
     assert output == "parameter rate_hz is -5.0, expected a float of [1, 200]\n"
+
+
+@pytest.mark.parametrize(
+    ("busy", "number"),
+    [
+        *((busy, signal.SIGTERM) for busy in ("sleep", "hash", "product", "loop", "load", "closing")),
+        *((busy, signal.SIGINT) for busy in ("sleep", "load")),
+    ],
+)
+def test_a_planner_in_the_midst_of_something_is_gone_in_time(busy: str, number: signal.Signals) -> None:
+    with running(STUCK, busy) as child, ros():
+        test = Node("test")
+        with closing(test) as executor:
+            begun = Thread(target=_read_until, args=(child, "stuck"))
+            begun.start()
+            spin_until(executor, lambda: not begun.is_alive(), Sensors(test).publish)
+        asked_s = time.monotonic()
+        os.kill(child.pid, number)
+        time.sleep(0.1)
+        if child.poll() is None:
+            os.kill(child.pid, number)
+        output, _ = child.communicate(timeout=END_TIMEOUT_S)
+        assert time.monotonic() - asked_s < LONGEST_END_S
+    assert (child.returncode, output) == (0, "")
+
+
+def _read_until(child: "subprocess.Popen[str]", words: str) -> None:
+    assert child.stdout is not None
+    for line in child.stdout:
+        if line.strip() == words:
+            return
+
+
+def test_asked_to_end_while_a_manager_waits_for_configure() -> None:
+    with running(STUCK, "load", "-p", "autostart:=false") as child, ros():
+        test = Node("test")
+        with closing(test) as executor:
+            client = test.create_client(ChangeState, "/planner/change_state")
+            spin_until(executor, client.service_is_ready)
+            client.call_async(ChangeState.Request(transition=Transition(id=Transition.TRANSITION_CONFIGURE)))
+            begun = Thread(target=_read_until, args=(child, "stuck"))
+            begun.start()
+            spin_until(executor, lambda: not begun.is_alive())
+        asked_s = time.monotonic()
+        os.kill(child.pid, signal.SIGTERM)
+        output, _ = child.communicate(timeout=END_TIMEOUT_S)
+        assert time.monotonic() - asked_s < LONGEST_END_S
+    assert (child.returncode, output) == (0, "")
+
+
+@pytest.mark.parametrize("missing", ["rclpy", "torch", "transformers"])
+def test_a_missing_library_is_one_line_that_says_for_which_python(missing: str) -> None:
+    program = (
+        f"import sys; sys.modules[{missing!r}] = None; sys.argv = ['nodes', 'planner_node'];"
+        "from flatrope_planner.nodes.__main__ import main; main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    line = ended.stderr.splitlines()[-1]
+    assert line.startswith(f"{sys.executable}: ")
+    assert missing in line
+    assert "README" in line
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_name_that_is_taken_twice_is_told_by_both() -> None:
+    with (
+        running(STUCK, "sleep") as child,
+        ros("-p", "status_period_s:=0.1"),
+    ):
+        node = PlannerNode(lambda _: StraightCore())
+        with closing(node) as executor:
+            spin_until(executor, lambda: "2 nodes are called /planner" in node.life_report().message)
+            assert node.life_report().level is Level.WARN
+            _read_until_part(child, "2 nodes are called /planner; rename or end one")
+            os.kill(child.pid, signal.SIGTERM)
+            child.communicate(timeout=END_TIMEOUT_S)
+            spin_until(executor, lambda: node.life_report().message == "active")
+
+
+def _read_until_part(child: "subprocess.Popen[str]", words: str) -> None:
+    assert child.stdout is not None
+    assert any(words in line for line in child.stdout)
+
+
+@pytest.mark.parametrize("busy", ["sleep", "loop"])
+def test_a_plan_that_takes_long_starves_no_subscription(busy: str) -> None:
+    with running(STUCK, busy, "-p", "status_period_s:=0.1") as child, ros():
+        test = Node("test")
+        with closing(test) as executor:
+            listener = Listener(test, [(DiagnosticArray, "/planner/output/status")])
+            sensors = Sensors(test)
+            begun = Thread(target=_read_until, args=(child, "stuck"))
+            begun.start()
+            spin_until(executor, lambda: not begun.is_alive(), sensors.publish)
+            before, sent = _received(executor, listener), 0
+            while sent < MESSAGES:
+                sensors.publish()
+                sent += 1
+                spin_for(executor, PERIOD_S)
+            after = _received(executor, listener)
+    # A planner that planned where it listens took in five.
+    assert after["odometry"] - before["odometry"] >= 0.95 * MESSAGES
+    assert after["camera front_wide"] - before["camera front_wide"] >= 0.95 * MESSAGES / 2
+
+
+def _received(executor: SingleThreadedExecutor, listener: Listener) -> dict[str, int]:
+    """How much of each input the planner says to have received, once it says so of all that was sent before."""
+    spin_for(executor, SETTLE_S)
+    heard = listener["/planner/output/status"]
+    seen = len(heard)
+    spin_until(executor, lambda: len(heard) > seen + 1)
+    inputs = {status.name: status for status in heard[-1].status}["planner: inputs"]
+    received = [value for value in inputs.values if value.key.endswith(".received")]
+    return {value.key.removesuffix(".received"): int(value.value) for value in received}

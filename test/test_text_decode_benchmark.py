@@ -46,7 +46,7 @@ def test_weights_that_are_not_there_are_not_made_up(shelf: Path, tmp_path: Path)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     assert "no weight 'lm_head.weight' (1 such)" in complaint(folder, "w1 w2")
     (folder / "model.safetensors").write_bytes(b"")
-    assert "no causal language model that transformers can load" in complaint(folder, "w1 w2")
+    assert "model.safetensors: no weights of a model" in complaint(folder, "w1 w2")
 
 
 def test_a_prompt_of_tokens_that_the_model_has_not_is_refused(shelf: Path) -> None:

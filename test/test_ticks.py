@@ -19,7 +19,7 @@ def plan(stats: SpeculationStats) -> Plan:
 def test_every_field_is_filled() -> None:
     header = to_header(7, "map")
     stats = SpeculationStats(4, 10, 6, 9, drafter="retrieval", acceptance_histogram=(1, 1, 1, 1))
-    message = statistics_message(plan(stats), TickRecord(120.0, 5, 2), header)
+    message = statistics_message(plan(stats), TickRecord(120.0, 5, 2, 3, 4), header)
     assert message == StatsMessage(
         header=header,
         rounds=4,
@@ -39,6 +39,8 @@ def test_every_field_is_filled() -> None:
         observation_age_ms=120.0,
         ticks=5,
         dropped_ticks=2,
+        deadline_misses=3,
+        fallbacks=4,
     )
 
 

@@ -235,15 +235,16 @@ def test_exported_weights_drive_a_target(options: TargetTrainingOptions) -> None
 
 def test_score_knows_right_from_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     model, collator = tiny_model(), Collator(CONFIG, TOKENIZER)
-    stop = TOKENIZER.encode("Stop")[0]
+    word = TOKENIZER.encode("Accelerate")[0]
     monkeypatch.setattr(
         model,
         "logits",
-        lambda hidden: torch.nn.functional.one_hot(torch.full(hidden.shape[:-1], stop), TOKENIZER.size).float(),
+        lambda hidden: torch.nn.functional.one_hot(torch.full(hidden.shape[:-1], word), TOKENIZER.size).float(),
     )
     samples = [episode(1, 1)[0], episode(1, 2)[1], episode(2, 1)[0], episode(0, 1)[0]]
+    assert [sample.decision.value for sample in samples] == ["stop", "stop", "accelerate", "keep"]
     found = score(model, TOKENIZER, collator, samples)
-    assert found.decision_accuracy == 0.5
+    assert found.decision_accuracy == 0.25
     assert found.ade_3s_m > 0.0
 
 

@@ -61,10 +61,12 @@ def test_plans_once_per_period_of_the_inputs_time() -> None:
         assert len(delivered) == 1
         feed(inputs, 3.45, 3.5)
         polled_until(worker, lambda: len(delivered) == 2)
-    assert [tick.plan.t0_ns for tick in delivered] == [seconds_to_ns(3.0), seconds_to_ns(3.5)]
+    assert [tick.ego.t0_ns for tick in delivered] == [seconds_to_ns(3.0), seconds_to_ns(3.5)]
+    assert all(tick.plan is not None and tick.plan.t0_ns == tick.ego.t0_ns for tick in delivered)
     # The pose belongs to t0: 5 m/s from the start.
-    assert delivered[1].pose_t0.x_m == pytest.approx(17.5)
-    assert (delivered[1].frame_id, delivered[1].ticks, delivered[1].dropped_ticks) == ("map", 2, 0)
+    assert delivered[1].ego.pose.x_m == pytest.approx(17.5)
+    assert delivered[1].ego.motion.speed_mps == pytest.approx(5.0)
+    assert (delivered[1].ego.frame_id, delivered[1].ticks, delivered[1].dropped_ticks) == ("map", 2, 0)
 
 
 def test_ticks_that_fall_due_while_one_is_in_flight_are_dropped_and_counted() -> None:
@@ -75,8 +77,8 @@ def test_ticks_that_fall_due_while_one_is_in_flight_are_dropped_and_counted() ->
         polled_until(worker, core.planning.is_set)
         worker.poll()
         assert worker.dropped_ticks == 0
-        for end_s in (3.5, 4.0, 4.2):
-            feed(inputs, end_s - 0.45, end_s)
+        for from_s, until_s in ((3.05, 3.5), (3.55, 4.0), (4.05, 4.2)):
+            feed(inputs, from_s, until_s)
             for _ in range(3):
                 worker.poll()
         assert worker.dropped_ticks == 2
@@ -146,11 +148,42 @@ def test_one_bad_tick_is_told_and_the_next_one_is_planned() -> None:
     with working(inputs, lambda: core) as (worker, delivered):
         polled_until(worker, lambda: levels(worker)["planning"] is Level.ERROR)
         assert "ValueError: out of cheese" in worker.reports()[1].message
+        # Whoever guards the plans hears of it.
+        assert [(tick.plan, tick.ego.t0_ns, tick.ticks) for tick in delivered] == [(None, seconds_to_ns(3.0), 0)]
+        assert "out of cheese" in delivered[0].failure
         core.fail = lambda: None
         feed(inputs, 3.05, 3.5)
-        polled_until(worker, lambda: len(delivered) == 1)
+        polled_until(worker, lambda: len(delivered) == 2)
         assert levels(worker)["planning"] is Level.OK
         assert (worker.ticks, worker.failed_ticks) == (1, 1)
+
+
+def test_a_planner_that_cannot_be_reset_or_a_plan_that_cannot_be_sent_ends_no_thread() -> None:
+    inputs, core = PlannerInputs(SPEC.cameras), StraightCore()
+    feed(inputs, 0.0, 3.0)
+    sent: list[FinishedTick] = []
+
+    def deliver(tick: FinishedTick) -> None:
+        sent.append(tick)
+        if len(sent) == 1:
+            raise ValueError("nobody at home")  # noqa: EM101
+
+    worker = PlanningWorker(inputs, lambda: core, deliver, period_s=0.5)
+    worker.start()
+    try:
+        polled_until(worker, lambda: levels(worker)["planning"] is Level.ERROR)
+        assert "nobody at home" in worker.reports()[1].message
+        feed(inputs, 3.05, 3.5)
+        polled_until(worker, lambda: len(sent) == 2)
+        wait_for(lambda: levels(worker)["planning"] is Level.OK)
+        del core.resets
+        worker.reset()
+        polled_until(worker, lambda: "resets" in worker.reports()[1].message)
+        core.resets = 0
+        feed(inputs, 3.55, 4.0)
+        polled_until(worker, lambda: len(sent) == 3)
+    finally:
+        worker.close()
 
 
 def test_a_plan_from_before_the_clock_was_set_back_is_not_delivered() -> None:
@@ -164,7 +197,7 @@ def test_a_plan_from_before_the_clock_was_set_back_is_not_delivered() -> None:
         core.gate.set()
         feed(inputs, 1.0, 3.0)
         polled_until(worker, lambda: len(delivered) == 1)
-    assert delivered[0].plan.t0_ns == seconds_to_ns(3.0)
+    assert delivered[0].ego.t0_ns == seconds_to_ns(3.0)
 
 
 def test_closing_waits_for_the_plan_in_flight_but_does_not_deliver_it() -> None:

@@ -1,10 +1,8 @@
-"""Finds and reads the files of config/."""
+"""Finds and reads the files of config/. Can be imported where neither ROS 2 nor PyYAML is: the doctor says so there."""
 
+import re
 from pathlib import Path
 from typing import Any
-
-import yaml
-from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 
 from flatrope_planner.errors import SetupError, reason
 
@@ -27,11 +25,18 @@ def config_file(name: str) -> Path:
 
 
 def _installed() -> list[Path]:
+    share = installed_share()
+    return [] if share is None else [share]
+
+
+def installed_share() -> Path | None:
+    """The installed package's share/ folder; None where it is not installed, or nothing is sourced at all."""
     try:
-        return [Path(get_package_share_directory(PACKAGE))]
-    except (PackageNotFoundError, OSError):
-        # Not installed, or nothing is sourced at all.
-        return []
+        from ament_index_python.packages import get_package_share_directory
+
+        return Path(get_package_share_directory(PACKAGE))
+    except (ImportError, LookupError, OSError):
+        return None
 
 
 def read_parameter_file(path: Path) -> dict[str, Any]:
@@ -40,6 +45,8 @@ def read_parameter_file(path: Path) -> dict[str, Any]:
     Raises:
         SetupError: if the file cannot be read as one.
     """
+    import yaml
+
     try:
         parameters: Any = yaml.safe_load(path.read_text(encoding="utf-8"))["/**"]["ros__parameters"]
         return {**parameters}
@@ -55,3 +62,28 @@ def default_parameters(name: str) -> dict[str, Any]:
         SetupError: if it is missing or unreadable.
     """
     return read_parameter_file(config_file(name))
+
+
+def parameter_meanings(name: str) -> dict[str, str]:
+    """What the parameters in config/<name> mean: the comment above each; those without one share the last.
+
+    Raises:
+        SetupError: if the file is missing or unreadable.
+    """
+    path = config_file(name)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as err:
+        msg = f"{path} cannot be read ({reason(err)})"
+        raise SetupError(msg) from err
+    meanings: dict[str, str] = {}
+    words: list[str] = []
+    ended = True
+    for line in lines:
+        if comment := re.fullmatch(r" {4}# ?(.*)", line):
+            words = [comment[1]] if ended else [*words, comment[1]]
+            ended = False
+        elif parameter := re.match(r" {4}(\w+):", line):
+            meanings[parameter[1]] = " ".join(words)
+            ended = True
+    return meanings

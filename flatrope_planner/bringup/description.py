@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flatrope_planner.bringup.configuration import config_file, default_parameters, read_parameter_file
@@ -41,10 +41,18 @@ class NodeProcess:
     parameters: dict[str, ParameterValue] = field(default_factory=dict)
     remappings: tuple[tuple[str, str], ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
+    # Command that the node's own command line is handed to, such as a debugger's.
+    prefix: tuple[str, ...] = ()
 
 
 ROLE = Argument("role", "ego_vehicle", "role name of the ego vehicle in CARLA: the topics are /carla/<role>/...")
 USE_SIM_TIME = Argument("use_sim_time", "false", "take the time from /clock", ("true", "false"))
+AUTOSTART = Argument(
+    "autostart",
+    "",
+    "whether the planner configures and activates itself or waits for a manager; empty: as its parameter file says",
+    ("", "true", "false"),
+)
 PLANNER_FILE = Argument("params_file", "", "parameter file of the planner; empty: config/planner.param.yaml")
 CAMERA_TOPIC = Argument("camera_topic", "/carla/{role}/{camera}/image", "where the pictures come from")
 ODOMETRY_TOPIC = Argument("odometry_topic", "/carla/{role}/odometry", "where the ego state comes from")
@@ -57,11 +65,16 @@ REAL_TIME_FACTOR = Argument("real_time_factor", "1.0", "simulated seconds a seco
 # The smallest and the largest value of each, for the simulator's own parameters too.
 SEED_LIMITS, REAL_TIME_FACTOR_LIMITS = (0, 999_999), (0.0, 100.0)
 
-PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, PLANNER_FILE, CAMERA_TOPIC, ODOMETRY_TOPIC)
+PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, AUTOSTART, PLANNER_FILE, CAMERA_TOPIC, ODOMETRY_TOPIC)
 # A name of ROS: words of letters, digits and underscores that begin with no digit, separated by slashes.
 _WORDS = r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*"
 
 DEMO_ARGUMENTS = (DRIVER, FAMILY, SEED, REAL_TIME_FACTOR, ROLE, PLANNER_FILE)
+
+
+def is_topic_part(text: str) -> bool:
+    """Whether ROS takes it as a part of a topic."""
+    return re.fullmatch(_WORDS, text, re.ASCII) is not None
 
 
 def completed(arguments: tuple[Argument, ...], chosen: Mapping[str, str]) -> dict[str, str]:
@@ -87,7 +100,12 @@ def planner_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
     Raises:
         InputError: on an argument that does not fit.
     """
-    return _planner_and_diagnostics(completed(PLANNER_ARGUMENTS, chosen))
+    values = completed(PLANNER_ARGUMENTS, chosen)
+    planner, diagnostics = _planner_and_diagnostics(values)
+    if not values[AUTOSTART.name]:
+        return planner, diagnostics
+    autostart = {AUTOSTART.name: values[AUTOSTART.name] == "true"}
+    return replace(planner, parameters={**planner.parameters, **autostart}), diagnostics
 
 
 def demo_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
@@ -97,7 +115,7 @@ def demo_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
         InputError: on an argument that does not fit.
     """
     values = completed(DEMO_ARGUMENTS, chosen)
-    if not re.fullmatch(_WORDS, values[ROLE.name], re.ASCII):
+    if not is_topic_part(values[ROLE.name]):
         msg = f"role is {values[ROLE.name]!r}, expected a name such as {ROLE.default}"
         raise InputError(msg)
     sensors = {CAMERA_TOPIC.name: CAMERA_TOPIC.default, ODOMETRY_TOPIC.name: ODOMETRY_TOPIC.default}
@@ -228,7 +246,7 @@ def _cameras(parameter_file: str) -> tuple[str, ...]:
     own = read_parameter_file(Path(parameter_file))
     cameras = own[name] if name in own else default_parameters("planner.param.yaml")[name]
     fits = isinstance(cameras, list) and cameras and all(isinstance(camera, str) for camera in cameras)
-    if not fits or not all(re.fullmatch(_WORDS, camera, re.ASCII) for camera in cameras):
+    if not fits or not all(is_topic_part(camera) for camera in cameras):
         msg = f"{parameter_file}: cameras is {cameras!r}, expected a list of names such as [front_wide, front_tele]"
         raise InputError(msg)
     return tuple(cameras)

@@ -1,5 +1,6 @@
 """Turns a description into what `ros2 launch` runs."""
 
+import shlex
 from collections.abc import Callable, Mapping
 
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
@@ -42,6 +43,7 @@ def _node(process: NodeProcess, environment: Mapping[str, str]) -> Node:
         parameters=[process.parameter_file, process.parameters],
         remappings=list(process.remappings),
         additional_env={**environment, **process.environment},
+        prefix=shlex.join(process.prefix) or None,
         output="screen",
         emulate_tty=True,
         on_exit=Shutdown(reason=f"{process.name} has ended"),

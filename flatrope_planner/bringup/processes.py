@@ -55,7 +55,7 @@ class ProcessGroup:
     def __enter__(self) -> "ProcessGroup":
         try:
             for process in self._processes:
-                self._start(process)
+                self.start(process)
         except BaseException:
             self.stop()
             raise
@@ -93,7 +93,19 @@ class ProcessGroup:
             forwarder.join(FAREWELL_S)
         self._running.clear()
 
-    def _start(self, process: NodeProcess) -> None:
+    def pid(self, name: str) -> int:
+        """The process id of a node of that name."""
+        return self._running[name].pid
+
+    def kill(self, name: str) -> None:
+        """End a node at once, as a crash would."""
+        process = self._running.pop(name)
+        _signal_group(process, signal.SIGKILL)
+        process.wait()
+        self._forwarders.pop(name).join(FAREWELL_S)
+
+    def start(self, process: NodeProcess) -> None:
+        """Start one more node, or one again that was killed."""
         # A session of its own: Ctrl-C in the terminal reaches us alone, and we decide how the nodes end.
         child = subprocess.Popen(
             command_line(process),
@@ -120,7 +132,7 @@ class ProcessGroup:
 
 def command_line(process: NodeProcess) -> list[str]:
     """The command that runs a node with this very Python."""
-    command = [sys.executable, "-m", "flatrope_planner.nodes", process.executable, "--ros-args"]
+    command = [*process.prefix, sys.executable, "-m", "flatrope_planner.nodes", process.executable, "--ros-args"]
     command += ["-r", f"__node:={process.name}", "--params-file", process.parameter_file]
     for name, value in process.parameters.items():
         command += ["-p", f"{name}:={_parameter_text(value)}"]

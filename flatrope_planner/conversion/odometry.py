@@ -13,8 +13,10 @@ from flatrope_planner.planning.pose import Pose
 def odometry_sample(message: Odometry) -> OdometrySample:
     """The message's content; its twist is taken in the child frame, as the message's definition wants it.
 
+    Covariances are left out: many publishers fill them with zeros.
+
     Raises:
-        InputError: if a number is not finite or the orientation is no rotation.
+        InputError: if a number is not finite or beyond any vehicle's, or the orientation is no rotation.
     """
     position, quaternion = message.pose.pose.position, message.pose.pose.orientation
     velocity = message.twist.twist.linear
@@ -24,6 +26,8 @@ def odometry_sample(message: Odometry) -> OdometrySample:
         quaternion_xyzw=np.array([quaternion.x, quaternion.y, quaternion.z, quaternion.w], dtype=np.float64),
         linear_velocity_mps=np.array([velocity.x, velocity.y, velocity.z], dtype=np.float64),
         yaw_rate_radps=float(message.twist.twist.angular.z),
+        frame_id=str(message.header.frame_id),
+        child_frame_id=str(message.child_frame_id),
     )
 
 

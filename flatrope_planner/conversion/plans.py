@@ -1,7 +1,5 @@
 """Plans: trajectory, path and rationale as messages, and a trajectory message back to the domain."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from geometry_msgs.msg import PoseStamped, Twist, Vector3
 from nav_msgs.msg import Path
@@ -15,23 +13,15 @@ from flatrope_planner.errors import InputError
 from flatrope_planner.msg import PlannedPoint, PlannedTrajectory
 from flatrope_planner.msg import Rationale as RationaleMessage
 from flatrope_planner.msg import RationaleToken as RationaleTokenMessage
+from flatrope_planner.planning.judgement import Judgement
+from flatrope_planner.planning.placement import PlacedTrajectory
 from flatrope_planner.planning.pose import Pose, rotation_matrix, turned_about_z
 
-
-@dataclass(frozen=True)
-class PlacedTrajectory:
-    """A trajectory together with the time and place it was made for."""
-
-    trajectory: Trajectory
-    t0_ns: int
-    # Frame the pose is in: the odometry's.
-    frame_id: str
-    # Ego at t0.
-    pose_t0: Pose
+UNJUDGED = Judgement()
 
 
-def trajectory_message(placed: PlacedTrajectory, target: str) -> PlannedTrajectory:
-    """The trajectory in the odometry's frame; `target` names who made it."""
+def trajectory_message(placed: PlacedTrajectory, target: str, judgement: Judgement = UNJUDGED) -> PlannedTrajectory:
+    """The trajectory in the odometry's frame; `target` names who made it, `judgement` what the validator says."""
     trajectory = placed.trajectory
     poses = _poses(placed)
     yaw_rates = trajectory.action[:, 1] * trajectory.speed_mps
@@ -50,8 +40,13 @@ def trajectory_message(placed: PlacedTrajectory, target: str) -> PlannedTrajecto
         header=to_header(placed.t0_ns, placed.frame_id),
         ego_pose=pose_message(placed.pose_t0),
         points=points,
-        status=PlannedTrajectory.OK,
+        status=PlannedTrajectory.FALLBACK if judgement.is_fallback else PlannedTrajectory.OK,
+        status_reason=judgement.fallback_reason,
+        pending=judgement.pending,
         target=target,
+        consistency=int(judgement.finding.consistency),
+        consistency_reason=judgement.finding.reason,
+        comfort_exceeded=list(judgement.comfort_exceeded),
     )
 
 

@@ -19,6 +19,9 @@ class TickRecord:
     # Ticks planned and dropped since the start.
     ticks: int
     dropped_ticks: int
+    # Deadlines missed and fallbacks published since the start.
+    deadline_misses: int = 0
+    fallbacks: int = 0
 
 
 def statistics_message(plan: Plan, tick: TickRecord, header: Header) -> SpeculationStats:
@@ -41,5 +44,7 @@ def statistics_message(plan: Plan, tick: TickRecord, header: Header) -> Speculat
         observation_age_ms=float(tick.observation_age_ms),
         ticks=int(tick.ticks),
         dropped_ticks=int(tick.dropped_ticks),
+        deadline_misses=int(tick.deadline_misses),
+        fallbacks=int(tick.fallbacks),
         **stages,
     )

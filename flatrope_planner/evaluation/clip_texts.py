@@ -16,6 +16,8 @@ from flatrope_planner.errors import InputError
 TOKEN = re.compile(r"\w+|[^\w\s]")
 END = 0
 MOST_WORDS = 30
+# A hundred times what there is of published rationales.
+MOST_BYTES = 512 * 2**20
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,13 @@ def _clip(name: str, rationales: Sequence[str], ids: dict[str, int]) -> Clip:
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     try:
-        content = path.read_bytes()
-        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as err:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            msg = f"more than {MOST_BYTES} bytes of text"
+            raise ValueError(msg)
+        text = content.decode()
+    except (OSError, EOFError, zlib.error, ValueError) as err:
         msg = f"{path} cannot be read as rationales: {err}"
         raise InputError(msg) from err
     for number, line in enumerate(text.splitlines(), start=1):

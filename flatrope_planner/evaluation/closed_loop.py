@@ -13,9 +13,9 @@ from flatrope_planner.domain import Decision, DriveCommand, ObservationSpec, Tra
 from flatrope_planner.planning.core import PlanningCore
 from flatrope_planner.planning.observation import ObservationBuffer
 from flatrope_planner.planning.pose import Pose2D
+from flatrope_planner.planning.stated_decision import decision_of
 from flatrope_planner.planning.tracking import track
 from flatrope_planner.simulation.driver import ReferenceDriver
-from flatrope_planner.simulation.narrator import decision_of
 from flatrope_planner.simulation.rig import SensorRig
 from flatrope_planner.simulation.world import STEP_S, World
 

@@ -22,6 +22,7 @@ from flatrope_planner.bringup.description import (
     demo_environment,
     demo_processes,
 )
+from flatrope_planner.bringup.leftovers import warn_of_leftovers
 from flatrope_planner.bringup.processes import ProcessGroup
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.evaluation.live_line import LiveLine
@@ -94,6 +95,7 @@ def _drive(processes: Sequence[NodeProcess], domain: str) -> None:
             live.write(line)
 
     live.write(f"ROS 2 domain {domain}, on this machine alone: export ROS_DOMAIN_ID={domain} to listen in")
+    warn_of_leftovers(live.write)
     try:
         with ProcessGroup(processes, {**demo_environment(), "ROS_DOMAIN_ID": domain}, take) as group:
             _wait_for_end(group, problems)

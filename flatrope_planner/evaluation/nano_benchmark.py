@@ -15,8 +15,8 @@ import numpy as np
 from flatrope_planner.domain import CameraFrame, Decision, EgoHistory, Floats, Observation, Plan, seconds_to_ns
 from flatrope_planner.evaluation.workers import nano_of_this_worker, run_in_workers
 from flatrope_planner.planning.observation import ObservationSpec
+from flatrope_planner.planning.stated_decision import decision_of
 from flatrope_planner.progress import with_progress
-from flatrope_planner.simulation.narrator import decision_of
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, UNSEEN_FAMILIES, Family, Split
 from flatrope_planner.training.collection import collect
 from flatrope_planner.training.samples import TrainingSample

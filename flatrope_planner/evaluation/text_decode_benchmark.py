@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from flatrope_planner.errors import InputError, SetupError, reason
 from flatrope_planner.evaluation.decode_contestants import CHAIN_WIDTH, TREE_WIDTH, refuse_taken_names
@@ -25,6 +26,7 @@ from flatrope_planner.evaluation.generate_reference import GenerateReference, Wr
 from flatrope_planner.progress import with_progress
 from flatrope_planner.speculation.block_drafter import Shape
 from flatrope_planner.speculation.borrowed import BorrowedParts
+from flatrope_planner.speculation.checkpoints.model_folder import check_model_folder
 from flatrope_planner.speculation.decoder import Decoder
 from flatrope_planner.speculation.draft_checkpoint import TargetSizes, load_draft
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
@@ -37,6 +39,8 @@ from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
 from flatrope_planner.speculation.retrieval_drafter import RetrievalDrafter
 
 ORACLE = "oracle"
+# Weights that are missing are named one by one, as long as they do not fill the memory.
+MOST_MADE_UP, SMALL = 2, 1_000_000
 # How many tokens transformers' own prompt lookup proposes.
 _LOOKUPS = {GENERATE: None, GENERATE_LOOKUP: CHAIN_WIDTH - 1}
 
@@ -127,9 +131,10 @@ def _contestants(model: PreTrainedModel, target: CausalLMTarget, options: TextDe
 
 
 def _load(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    if not (folder / "config.json").is_file():
+    if not (folder / "config.json").exists():
         msg = f"{folder}: no config.json, expected the folder of a causal language model of transformers"
         raise SetupError(msg)
+    _check_sizes(folder)
     try:
         # Nothing is fetched, nothing in the folder is run, no pickle is read.
         model, found = AutoModelForCausalLM.from_pretrained(
@@ -145,6 +150,26 @@ def _load(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         msg = f"{folder}: no weight {missing[0]!r} ({len(missing)} such), expected all of a causal language model"
         raise SetupError(msg)
     return model, tokenizer
+
+
+def _check_sizes(folder: Path) -> None:
+    """Refuse a configuration that asks for more than the weights hold, before memory is taken for it.
+
+    Raises:
+        SetupError: when it does, or is none.
+    """
+    holds = check_model_folder(folder)
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+        asks = sum(weight.numel() for weight in model.parameters())
+    except Exception as err:  # a wrong value shows anywhere in transformers, as any error
+        msg = f"{folder}: no causal language model that transformers can load ({reason(err)})"
+        raise SetupError(msg) from err
+    if asks > MOST_MADE_UP * holds + SMALL:
+        msg = f"{folder / 'config.json'}: asks for {asks} weights, but the files beside it hold {holds}"
+        raise SetupError(msg)
 
 
 def _prompts(file: Path, tokenizer: PreTrainedTokenizerBase, vocab_size: int) -> list[ModelPrompt]:

@@ -1,10 +1,15 @@
 """`python -m flatrope_planner.nodes <executable> --ros-args ...`: runs a node where no executable is installed."""
 
+import signal
 import sys
 from importlib import import_module
 from pathlib import Path
 
-NODES = sorted([*(file.stem for file in Path(__file__).parent.glob("*_node.py")), "transport_probe"])
+from flatrope_planner.errors import import_complaint
+
+# What benchmarks run beside the nodes.
+BENCHMARK_NODES = ("faulty_planner", "plan_witness", "sensor_player", "transport_probe")
+NODES = sorted([*(file.stem for file in Path(__file__).parent.glob("*_node.py")), *BENCHMARK_NODES])
 
 
 def main() -> None:
@@ -13,8 +18,14 @@ def main() -> None:
     if name not in NODES:
         print(f"there is no node {name!r}; there are {', '.join(NODES)}", file=sys.stderr)
         sys.exit(2)
+    # Until the node says otherwise, to be asked to end is the same whoever asks.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        import_module(f"flatrope_planner.nodes.{name}").main()
+        try:
+            node = import_module(f"flatrope_planner.nodes.{name}")
+        except ImportError as err:
+            sys.exit(import_complaint(err))
+        node.main()
     except KeyboardInterrupt:
         # Interrupted while still importing: nothing has been started that would have to be ended.
         sys.exit(0)

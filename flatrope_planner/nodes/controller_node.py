@@ -18,9 +18,11 @@ from flatrope_planner.domain import DriveCommand, seconds_to_ns
 from flatrope_planner.errors import InputError
 from flatrope_planner.msg import PlannedTrajectory
 from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.declared import Changes, DeclaredParameters
 from flatrope_planner.nodes.following import Follower, Following
-from flatrope_planner.nodes.parameters import ControllerParameters, read_parameters
+from flatrope_planner.nodes.parameters import ControllerParameters
 from flatrope_planner.nodes.running import run_node
+from flatrope_planner.planning.ego_motion import EgoMotion
 
 WARN_EVERY_S = 5.0
 # Messages a little early still belong to their period.
@@ -39,11 +41,15 @@ class ControllerNode(Node):
             InputError: on a parameter that is not valid.
         """
         super().__init__("controller")
-        self._settings = parameters = read_parameters(self, ControllerParameters, "controller.param.yaml")
+        changes = Changes(self._adopt)
+        self._settings = parameters = DeclaredParameters(
+            self, ControllerParameters, "controller.param.yaml", changes
+        ).values
         self._period_s = 1.0 / parameters.rate_hz
         self._follower = Follower(
             Following(parameters.max_plan_age_s, parameters.braking_mps2, parameters.simulator_waits)
         )
+        self._motion = EgoMotion(parameters.rear_axle_offset_m, parameters.twist_frame)
         # Stamp of the odometry that was answered last (ns), and when odometry came last (s, steady).
         self._answered_ns = 0
         self._odometry_s = time.monotonic()
@@ -56,17 +62,22 @@ class ControllerNode(Node):
         """End the node."""
         self.destroy_node()
 
+    def _adopt(self, parameters: ControllerParameters) -> None:
+        self._settings = parameters
+
     def _take_plan(self, message: PlannedTrajectory) -> None:
         try:
-            self._follower.take_plan(placed_trajectory(message))
+            plan = placed_trajectory(message)
         except InputError as err:
             self.get_logger().warning(str(err), throttle_duration_sec=WARN_EVERY_S)
             return
+        is_fallback = message.status == PlannedTrajectory.FALLBACK
+        self._follower.take_plan(plan, is_fallback=is_fallback, is_pending=bool(message.pending))
         self._send(self._follower.follow())
 
     def _take_odometry(self, message: Odometry) -> None:
         try:
-            sample = odometry_sample(message)
+            sample = self._motion.take(odometry_sample(message))
         except InputError as err:
             self.get_logger().warning(str(err), throttle_duration_sec=WARN_EVERY_S)
             return

@@ -10,11 +10,17 @@ from rclpy.node import Node
 from flatrope_planner.conversion.diagnostics import diagnostic_array
 from flatrope_planner.conversion.stamps import to_nanoseconds, to_time
 from flatrope_planner.conversion.ticks import STAGES
+from flatrope_planner.domain import seconds_to_ns
 from flatrope_planner.msg import SpeculationStats
 from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.declared import Changes, DeclaredParameters
+from flatrope_planner.nodes.input_topics import InputTopic
 from flatrope_planner.nodes.monitoring import MonitorSettings, PlannerMonitor, Threshold, TickFigures
-from flatrope_planner.nodes.parameters import DiagnosticsParameters, read_parameters
+from flatrope_planner.nodes.parameters import DiagnosticsParameters
+from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
+
+STATUS = InputTopic("~/input/status", DiagnosticArray, qos.REPORT)
 
 
 class DiagnosticsNode(Node):
@@ -29,20 +35,31 @@ class DiagnosticsNode(Node):
             InputError: on a parameter that is not valid.
         """
         super().__init__("diagnostics")
-        self._settings = parameters = read_parameters(self, DiagnosticsParameters, "diagnostics.param.yaml")
+        changes = Changes(self._adopt)
+        self._settings = parameters = DeclaredParameters(
+            self, DiagnosticsParameters, "diagnostics.param.yaml", changes
+        ).values
         self._monitor = PlannerMonitor(monitor_settings(parameters))
         # The planner's own statuses, as they came last, and when (s, steady).
         self._own_status: list[DiagnosticStatus] = []
         self._own_status_s = 0.0
         self._publisher = self.create_publisher(DiagnosticArray, "/diagnostics", qos.REPORT)
         self.create_subscription(SpeculationStats, "~/input/speculation", self._take_statistics, qos.REPORT)
-        self.create_subscription(DiagnosticArray, "~/input/status", self._take_status, qos.REPORT)
+        self.create_subscription(STATUS.kind, STATUS.name, self._take_status, STATUS.qos)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(parameters.publish_period_s, self._publish, clock=steady)
+        self._timer = self.create_timer(parameters.publish_period_s, self._publish, clock=steady)
 
     def close(self) -> None:
         """End the node."""
         self.destroy_node()
+
+    def _adopt(self, parameters: DiagnosticsParameters) -> None:
+        """Judge by these from now on."""
+        self._settings = parameters
+        self._monitor.adopt(monitor_settings(parameters))
+        self._timer.timer_period_ns = seconds_to_ns(parameters.publish_period_s)
+        # Otherwise the old period would have to end first.
+        self._timer.reset()
 
     def _take_statistics(self, message: SpeculationStats) -> None:
         self._monitor.take(time.monotonic(), tick_figures(message))
@@ -55,9 +72,9 @@ class DiagnosticsNode(Node):
     def _publish(self) -> None:
         now_s, parameters = time.monotonic(), self._settings
         stamp = to_time(self.get_clock().now().nanoseconds)
-        array = diagnostic_array(
-            self._monitor.reports(now_s), stamp, node_name=parameters.planner_name, hardware_id=parameters.hardware_id
-        )
+        why_silent = publishers_of(self, STATUS).none_heard(self.resolve_topic_name(STATUS.name))
+        reports = self._monitor.reports(now_s, why_silent)
+        array = diagnostic_array(reports, stamp, node_name=parameters.planner_name, hardware_id=parameters.hardware_id)
         stale = now_s - self._own_status_s > parameters.stale_after_s
         for status in self._own_status:
             status.hardware_id = parameters.hardware_id
@@ -94,6 +111,8 @@ def tick_figures(message: SpeculationStats) -> TickFigures:
         accepted=int(message.accepted),
         committed=int(message.committed),
         drafter=str(message.drafter),
+        deadline_misses=int(message.deadline_misses),
+        fallbacks=int(message.fallbacks),
     )
 
 

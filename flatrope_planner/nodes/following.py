@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flatrope_planner.conversion.plans import PlacedTrajectory
 from flatrope_planner.domain import DriveCommand, ns_to_seconds
 from flatrope_planner.planning.odometry import MAX_JUMP_M, MAX_SPEED_MPS, OdometrySample
+from flatrope_planner.planning.placement import PlacedTrajectory
 from flatrope_planner.planning.tracking import track
 
 STANDING_MPS = 0.05
@@ -37,8 +37,17 @@ class Follower:
         """Whether there ever was a plan."""
         return self._plan is not None
 
-    def take_plan(self, plan: PlacedTrajectory) -> None:
-        """Follow this plan from now on."""
+    def take_plan(self, plan: PlacedTrajectory, *, is_fallback: bool = False, is_pending: bool = False) -> None:
+        """Follow this plan from now on.
+
+        A fallback knows nothing new: it stops a vehicle that is driven, but it neither takes the wheel nor takes the
+        place of a good plan that has seen more. While the plan itself is pending, a simulator that waits is not set
+        going by a fallback: the wait is what gives a slow planner its time.
+        """
+        if is_pending and self._settings.simulator_waits:
+            return
+        if is_fallback and (self._plan is None or self._outdates(self._plan, plan)):
+            return
         self._plan = plan
 
     def take_odometry(self, sample: OdometrySample) -> None:
@@ -63,6 +72,11 @@ class Follower:
         share = speed / self._last.speed_mps if self._last.speed_mps > STANDING_MPS else 0.0
         self._last = DriveCommand(speed, self._last.yaw_rate_radps * share)
         return self._last
+
+    def _outdates(self, good: PlacedTrajectory, fallback: PlacedTrajectory) -> bool:
+        """Whether the plan is newer and still good where the vehicle is."""
+        newer = good.t0_ns > fallback.t0_ns
+        return newer and self._odometry is not None and self._fits(good, self._odometry)
 
     def _fits(self, plan: PlacedTrajectory, now: OdometrySample) -> bool:
         """Whether the plan is neither too old, nor of a time to come, nor made at a place out of reach."""

@@ -1,13 +1,13 @@
-"""What the planner takes in: an ObservationBuffer behind a lock, and a record of who delivers and who does not."""
+"""What the planner takes in: an ObservationBuffer behind a lock, with stamps checked by the clock."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 
 from flatrope_planner.domain import CameraFrame, Observation
 from flatrope_planner.errors import InputError, NotReadyError
-from flatrope_planner.nodes.monitoring import Level, TaskReport
-from flatrope_planner.planning.observation import ObservationBuffer, ObservationSpec, OdometrySample
+from flatrope_planner.planning.observation import CameraLag, ObservationBuffer, ObservationSpec, OdometrySample
+from flatrope_planner.planning.plausibility import StampCheck
 from flatrope_planner.planning.pose import Pose
 
 # What is kept until the target is loaded and says what it wants to see.
@@ -15,12 +15,32 @@ FRAMES_UNTIL_LOADED = 2
 FRAME_PERIOD_UNTIL_LOADED_S = 1.0
 
 
-class PlannerInputs:
-    """Filled by callbacks, read by the planning thread."""
+@dataclass(frozen=True)
+class InputState:
+    """How the inputs stand beside each other and beside the clock."""
 
-    def __init__(self, cameras: tuple[str, ...]) -> None:
-        """Take in pictures of these cameras."""
+    # What keeps an observation from being complete, in words; None if nothing does.
+    missing: str | None = None
+    # Which inputs are too old to plan from, in words; None if none is.
+    stale: str | None = None
+    # The camera that is furthest behind; None if it is no further than the target bears.
+    lag: CameraLag | None = None
+    # Input -> age of its newest sample (s of ROS time); inputs that have sent nothing are left out.
+    ages_s: dict[str, float] = field(default_factory=dict)
+
+
+class PlannerInputs:
+    """Filled by callbacks, read by the planning thread.
+
+    The lock is only ever held inside a method of this class, never while something else is called that could wait.
+    """
+
+    def __init__(self, cameras: tuple[str, ...], stamps: StampCheck | None = None) -> None:
+        """Take in pictures of these cameras; without a check, stamps are taken as they are."""
         self._lock = Lock()
+        self._stamps = stamps
+        # Called without the lock when the stamps of a source tell that it began anew.
+        self.on_restart: Callable[[], None] = lambda: None
         self._buffer = ObservationBuffer(ObservationSpec(cameras, FRAMES_UNTIL_LOADED, FRAME_PERIOD_UNTIL_LOADED_S))
         self.odometry_frame = ""
 
@@ -36,16 +56,49 @@ class PlannerInputs:
                 raise InputError(msg)
             self._buffer.spec = spec
 
+    def judge_by(self, stamps: StampCheck) -> None:
+        """Check stamps by this from now on."""
+        self._stamps = stamps
+
     def add_image(self, camera: str, frame: CameraFrame) -> None:
-        """Take in a picture."""
+        """Take in a picture.
+
+        Raises:
+            InputError: saying why it is of no use.
+        """
+        self.check(frame.stamp_ns)
         with self._lock:
-            self._buffer.add_image(camera, frame)
+            restarted = self._buffer.add_image(camera, frame)
+        if restarted:
+            self.on_restart()
 
     def add_odometry(self, sample: OdometrySample, frame_id: str) -> None:
-        """Take in a pose in the frame of that name."""
+        """Take in a pose in the frame of that name.
+
+        Raises:
+            InputError: saying why it is of no use.
+        """
+        self.check(sample.stamp_ns)
         with self._lock:
-            self._buffer.add_odometry(sample)
-            self.odometry_frame = frame_id
+            restarted = self._buffer.add_odometry(sample)
+            if self._buffer.latest_odometry() is sample:
+                self.odometry_frame = frame_id
+        if restarted:
+            self.on_restart()
+
+    def check(self, stamp_ns: int) -> None:
+        """Let a stamp pass that can be true.
+
+        Raises:
+            InputError: saying why it cannot.
+        """
+        if self._stamps is not None:
+            self._stamps.check(stamp_ns)
+
+    def forget_camera(self, camera: str) -> None:
+        """Forget the pictures of one camera: those to come are of another one under its name."""
+        with self._lock:
+            self._buffer.forget(camera)
 
     def set_command(self, command: str) -> None:
         """Set the route hint; an empty one ends it."""
@@ -66,11 +119,23 @@ class PlannerInputs:
         """The newest observation, the pose at its t0, and the name of the frame the pose is in.
 
         Raises:
-            NotReadyError: saying what is missing.
+            NotReadyError: saying what is missing, or too old.
         """
         with self._lock:
+            newest_ns = self._buffer.newest_stamps_ns()
+            if self._stamps is not None and (stale := self._stamps.stale(newest_ns)):
+                raise NotReadyError(stale)
             observation = self._buffer.observe()
             return observation, self._buffer.pose_at(observation.t0_ns), self.odometry_frame
+
+    def pose_at(self, t_ns: int) -> Pose:
+        """The pose at a time.
+
+        Raises:
+            NotReadyError: if odometry does not cover that time.
+        """
+        with self._lock:
+            return self._buffer.pose_at(t_ns)
 
     def missing(self) -> str | None:
         """What keeps an observation from being complete, in words; None if nothing does."""
@@ -80,61 +145,14 @@ class PlannerInputs:
             return str(err)
         return None
 
-
-@dataclass
-class InputRecord:
-    """What has come on one topic. Times are of the steady clock (s)."""
-
-    topic: str
-    received: int = 0
-    rejected: int = 0
-    rejection: str = ""
-    last_s: float | None = None
-
-    def arrived(self, now_s: float) -> None:
-        """Note a message."""
-        self.received += 1
-        self.last_s = now_s
-
-    def reject(self, reason: str) -> None:
-        """Note that the message was of no use."""
-        self.rejected += 1
-        self.rejection = reason
-
-    def complaint(self, now_s: float, timeout_s: float, publishers: int) -> str | None:
-        """What is wrong with the topic, in words; None if it delivers."""
-        if self.last_s is not None and now_s - self.last_s <= timeout_s:
-            return None
-        if publishers == 0:
-            return f"no publisher on {self.topic}"
-        if self.last_s is None:
-            return f"nothing has come on {self.topic}"
-        return f"nothing on {self.topic} for {now_s - self.last_s:.1f} s"
-
-
-@dataclass
-class InputRecords:
-    """The records of all inputs by name."""
-
-    timeout_s: float
-    records: dict[str, InputRecord] = field(default_factory=dict)
-
-    def report(self, now_s: float, publishers: Mapping[str, int], missing: str | None) -> TaskReport:
-        """The state of the inputs: error if one is silent, warning if they do not make an observation yet."""
-        complaints = {
-            name: record.complaint(now_s, self.timeout_s, publishers[name]) for name, record in self.records.items()
-        }
-        silent = [complaint for complaint in complaints.values() if complaint is not None]
-        values: dict[str, str] = {}
-        for name, record in self.records.items():
-            values[f"{name}.topic"] = record.topic
-            values[f"{name}.publishers"] = str(publishers[name])
-            values[f"{name}.received"] = str(record.received)
-            values[f"{name}.rejected"] = str(record.rejected)
-            if record.rejection:
-                values[f"{name}.rejection"] = record.rejection
-        if silent:
-            return TaskReport("inputs", Level.ERROR, "; ".join(silent), values)
-        if missing is not None:
-            return TaskReport("inputs", Level.WARN, missing, values)
-        return TaskReport("inputs", Level.OK, "all inputs arrive", values)
+    def state(self) -> InputState:
+        """How the inputs stand beside each other and beside the clock."""
+        missing = self.missing()
+        with self._lock:
+            newest_ns, lag = self._buffer.newest_stamps_ns(), self._buffer.lag()
+            bearable_s = self._buffer.spec.frame_period_s / 2.0
+        if lag is not None and lag.behind_s <= bearable_s:
+            lag = None
+        if self._stamps is None:
+            return InputState(missing, None, lag)
+        return InputState(missing, self._stamps.stale(newest_ns), lag, self._stamps.ages_s(newest_ns))

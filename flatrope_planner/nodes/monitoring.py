@@ -67,6 +67,8 @@ class TickFigures:
     accepted: int
     committed: int
     drafter: str = ""
+    deadline_misses: int = 0
+    fallbacks: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,10 @@ class PlannerMonitor:
         self._ticks: deque[tuple[float, TickFigures]] = deque()
         self._heard_s: float | None = None
 
+    def adopt(self, settings: MonitorSettings) -> None:
+        """Judge by these from now on."""
+        self._settings = settings
+
     def heard(self, now_s: float) -> None:
         """Note a sign of life."""
         self._heard_s = now_s
@@ -104,11 +110,13 @@ class PlannerMonitor:
                 self._ticks.clear()
         self._ticks.append((now_s, figures))
 
-    def reports(self, now_s: float) -> list[TaskReport]:
-        """The state of all tasks."""
+    def reports(self, now_s: float, why_silent: str | None = None) -> list[TaskReport]:
+        """The state of all tasks; `why_silent` is told of a planner that is."""
         while self._ticks and now_s - self._ticks[0][0] > self._settings.window_s:
             self._ticks.popleft()
         silent = self._silence(now_s)
+        if silent and why_silent:
+            silent = f"{silent}: {why_silent}"
         window = [figures for _, figures in self._ticks]
         tasks = {
             "latency": self._latency,
@@ -119,20 +127,14 @@ class PlannerMonitor:
         }
         if silent is not None or not window or now_s - self._ticks[-1][0] > self._settings.stale_after_s:
             message = silent or "no plan"
-            return [self._liveness(now_s), *(TaskReport(task, Level.STALE, message) for task in tasks)]
-        return [self._liveness(now_s), *(report(window) for report in tasks.values())]
+            return [_liveness(silent), *(TaskReport(task, Level.STALE, message) for task in tasks)]
+        return [_liveness(silent), *(report(window) for report in tasks.values())]
 
     def _silence(self, now_s: float) -> str | None:
         if self._heard_s is None:
             return "the planner has not been heard of"
         quiet_s = now_s - self._heard_s
         return f"the planner is silent for {quiet_s:.1f} s" if quiet_s > self._settings.stale_after_s else None
-
-    def _liveness(self, now_s: float) -> TaskReport:
-        silent = self._silence(now_s)
-        if silent is not None:
-            return TaskReport("liveness", Level.STALE, silent)
-        return TaskReport("liveness", Level.OK, "the planner is alive")
 
     def _latency(self, window: Sequence[TickFigures]) -> TaskReport:
         values: dict[str, str] = {}
@@ -168,6 +170,8 @@ class PlannerMonitor:
             "dropped": str(dropped),
             "dropped_share": f"{share:.3f}",
             "dropped_since_start": str(window[-1].dropped_ticks),
+            "deadline_misses": str(window[-1].deadline_misses - window[0].deadline_misses),
+            "fallbacks": str(window[-1].fallbacks - window[0].fallbacks),
         }
         return TaskReport("drops", self._settings.dropped_share.level(share), f"{share:.0%} of ticks dropped", values)
 
@@ -185,3 +189,9 @@ class PlannerMonitor:
             return TaskReport("speculation", Level.OK, "no draft: the target decodes alone", values)
         level = self._settings.acceptance_length.level(length)
         return TaskReport("speculation", level, f"{length:.2f} tokens a round", values)
+
+
+def _liveness(silent: str | None) -> TaskReport:
+    if silent is not None:
+        return TaskReport("liveness", Level.STALE, silent)
+    return TaskReport("liveness", Level.OK, "the planner is alive")

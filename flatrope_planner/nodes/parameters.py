@@ -1,19 +1,25 @@
-"""Parameters of all nodes: each node reads its own once, at start, into one frozen object.
+"""Parameters of all nodes: each node has its own in one frozen object.
 
-Defaults stand in config/<node>.param.yaml alone, and so does what a parameter means. Here is what is valid.
+Defaults stand in config/<node>.param.yaml alone, and so does what a parameter means. Here is what is valid, and what
+takes effect at once when it is set on a running node. How ROS gets to see them: `declared`.
 """
 
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any
 
-from rcl_interfaces.msg import ParameterDescriptor
-from rclpy.node import Node
+from flatrope_planner.bringup.description import REAL_TIME_FACTOR_LIMITS, SEED_LIMITS, is_topic_part
+from flatrope_planner.errors import InputError
 
-from flatrope_planner.bringup.configuration import default_parameters
-from flatrope_planner.bringup.description import REAL_TIME_FACTOR_LIMITS, SEED_LIMITS
-from flatrope_planner.errors import InputError, SetupError
 
-T = TypeVar("T")
+class Effect(Enum):
+    """When a new value takes effect, where that is not when the node as such reads its parameters."""
+
+    AT_ONCE = "takes effect at once"
+    AT_START = "read once, at start: start the node anew with it"
+
+
+AT_ONCE, AT_START = Effect
 
 
 @dataclass(frozen=True)
@@ -52,14 +58,47 @@ class PlannerParameters:
     audit_every: Annotated[int, Range(0, 100_000)]
     cameras: tuple[str, ...]
     compressed: bool
-    period_s: Annotated[float, Range(0.05, 10.0)]
-    input_timeout_s: Annotated[float, Range(0.1, 60.0)]
-    status_period_s: Annotated[float, Range(0.1, 10.0)]
+    rear_axle_offset_m: Annotated[float, Range(-10.0, 10.0)]
+    twist_frame: Annotated[str, OneOf(("auto", "child", "parent"))]
+    period_s: Annotated[float, Range(0.05, 10.0), AT_ONCE]
+    input_timeout_s: Annotated[float, Range(0.1, 60.0), AT_ONCE]
+    max_input_age_s: Annotated[float, Range(0.0, 60.0), AT_ONCE]
+    image_reliability: Annotated[str, OneOf(("best_effort", "reliable"))]
+    image_durability: Annotated[str, OneOf(("volatile", "transient_local"))]
+    image_depth: Annotated[int, Range(1, 1000)]
+    odometry_reliability: Annotated[str, OneOf(("best_effort", "reliable"))]
+    odometry_durability: Annotated[str, OneOf(("volatile", "transient_local"))]
+    odometry_depth: Annotated[int, Range(1, 1000)]
+    command_reliability: Annotated[str, OneOf(("best_effort", "reliable"))]
+    command_durability: Annotated[str, OneOf(("volatile", "transient_local"))]
+    command_depth: Annotated[int, Range(1, 1000)]
+    status_period_s: Annotated[float, Range(0.1, 10.0), AT_ONCE]
+    autostart: Annotated[bool, AT_START]
+    deadline_s: Annotated[float, Range(0.0, 10.0), AT_ONCE]
+    max_plan_age_s: Annotated[float, Range(0.0, 60.0), AT_ONCE]
+    refuse_inconsistent: Annotated[bool, AT_ONCE]
+    corridor_check: bool
+    corridor_horizon_s: Annotated[float, Range(0.1, 6.4)]
+    corridor_margin_m: Annotated[float, Range(0.0, 2.0)]
+    vehicle_width_m: Annotated[float, Range(0.5, 4.0)]
+    vehicle_front_m: Annotated[float, Range(0.5, 15.0)]
+    vehicle_rear_m: Annotated[float, Range(0.0, 10.0)]
+    points_frame: str
+    points_x_m: Annotated[float, Range(-20.0, 20.0)]
+    points_y_m: Annotated[float, Range(-20.0, 20.0)]
+    points_z_m: Annotated[float, Range(-20.0, 20.0)]
+    points_yaw_rad: Annotated[float, Range(-3.15, 3.15)]
 
     def __post_init__(self) -> None:
         # Said at start, as for any other parameter, and not when the model is loaded.
+        if len(set(self.cameras)) < len(self.cameras) or not all(is_topic_part(camera) for camera in self.cameras):
+            msg = f"parameter cameras is {list(self.cameras)}, expected names that make topics, each once"
+            raise InputError(msg)
         if self.exactness == "audit" and not self.audit_every:
             msg = "parameter audit_every is 0, expected at least 1 where exactness is 'audit'"
+            raise InputError(msg)
+        if 0.0 < self.max_plan_age_s < self.deadline_s:
+            msg = f"parameter max_plan_age_s is {self.max_plan_age_s}, expected at least deadline_s, {self.deadline_s}"
             raise InputError(msg)
 
 
@@ -67,20 +106,20 @@ class PlannerParameters:
 class DiagnosticsParameters:
     """config/diagnostics.param.yaml."""
 
-    hardware_id: str
-    planner_name: str
-    publish_period_s: Annotated[float, Range(0.1, 10.0)]
-    window_s: Annotated[float, Range(1.0, 600.0)]
-    stale_after_s: Annotated[float, Range(0.5, 600.0)]
-    latency_warn_ms: Annotated[float, Range(0.0, 100000.0)]
-    latency_error_ms: Annotated[float, Range(0.0, 100000.0)]
-    age_warn_ms: Annotated[float, Range(0.0, 100000.0)]
-    age_error_ms: Annotated[float, Range(0.0, 100000.0)]
-    rate_warn_hz: Annotated[float, Range(0.0, 100.0)]
-    rate_error_hz: Annotated[float, Range(0.0, 100.0)]
-    dropped_warn_share: Annotated[float, Range(0.0, 1.0)]
-    dropped_error_share: Annotated[float, Range(0.0, 1.0)]
-    acceptance_length_warn: Annotated[float, Range(0.0, 1000.0)]
+    hardware_id: Annotated[str, AT_ONCE]
+    planner_name: Annotated[str, AT_ONCE]
+    publish_period_s: Annotated[float, Range(0.1, 10.0), AT_ONCE]
+    window_s: Annotated[float, Range(1.0, 600.0), AT_ONCE]
+    stale_after_s: Annotated[float, Range(0.5, 600.0), AT_ONCE]
+    latency_warn_ms: Annotated[float, Range(0.0, 100000.0), AT_ONCE]
+    latency_error_ms: Annotated[float, Range(0.0, 100000.0), AT_ONCE]
+    age_warn_ms: Annotated[float, Range(0.0, 100000.0), AT_ONCE]
+    age_error_ms: Annotated[float, Range(0.0, 100000.0), AT_ONCE]
+    rate_warn_hz: Annotated[float, Range(0.0, 100.0), AT_ONCE]
+    rate_error_hz: Annotated[float, Range(0.0, 100.0), AT_ONCE]
+    dropped_warn_share: Annotated[float, Range(0.0, 1.0), AT_ONCE]
+    dropped_error_share: Annotated[float, Range(0.0, 1.0), AT_ONCE]
+    acceptance_length_warn: Annotated[float, Range(0.0, 1000.0), AT_ONCE]
 
 
 @dataclass(frozen=True)
@@ -89,7 +128,9 @@ class ControllerParameters:
 
     rate_hz: Annotated[float, Range(1.0, 200.0)]
     max_plan_age_s: Annotated[float, Range(0.1, 6.4)]
-    odometry_timeout_s: Annotated[float, Range(0.05, 10.0)]
+    odometry_timeout_s: Annotated[float, Range(0.05, 10.0), AT_ONCE]
+    rear_axle_offset_m: Annotated[float, Range(-10.0, 10.0)]
+    twist_frame: Annotated[str, OneOf(("auto", "child", "parent"))]
     simulator_waits: bool
     braking_mps2: Annotated[float, Range(0.5, 8.0)]
 
@@ -109,31 +150,6 @@ class SimulatorParameters:
     control_timeout_s: Annotated[float, Range(0.1, 600.0)]
     start_timeout_s: Annotated[float, Range(0.0, 600.0)]
     exit_when_done: bool
-
-
-def read_parameters(node: Node, kind: type[T], file_name: str) -> T:
-    """Declare the parameters of `kind` with the defaults of `config/<file_name>` and read what they are set to.
-
-    Raises:
-        InputError: naming a parameter whose value is of the wrong type or outside its range.
-        SetupError: if the file has no default for one of them, or sets one that does not exist.
-    """
-    defaults = default_parameters(file_name)
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    if set(defaults) != set(names):
-        msg = f"{file_name} and {kind.__name__} differ in: {', '.join(sorted(set(defaults) ^ set(names)))}"
-        raise SetupError(msg)
-    hints = get_type_hints(kind, include_extras=True)
-    return kind(**{name: _declare(node, name, hints[name], defaults[name]) for name in names})
-
-
-def _declare(node: Node, name: str, hint: Any, default: object) -> object:
-    base, limits = (get_args(hint)[0], get_args(hint)[1]) if get_origin(hint) is Annotated else (hint, None)
-    # Dynamic typing lets `rate:=10` set a float; the type is checked here, with words of our own.
-    descriptor = ParameterDescriptor(
-        read_only=True, dynamic_typing=True, additional_constraints="" if limits is None else str(limits)
-    )
-    return checked(name, node.declare_parameter(name, default, descriptor).value, base, limits)
 
 
 def checked(name: str, value: object, base: Any, limits: Range | OneOf | None) -> object:

@@ -2,149 +2,267 @@
 
 Callbacks only fill the observation buffer; one thread plans (`worker`). Every header carries t0, the time of the
 observation, and every pose is in the odometry's frame.
+
+Its life is managed (`lifecycle`): configure subscribes and loads the model, activate begins to plan, deactivate stops
+that while the buffer goes on being filled, cleanup gives everything back. The status is published in every state.
 """
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from nav_msgs.msg import Path as PathMessage
-from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
-from rclpy.duration import Duration
-from rclpy.node import Node
-from sensor_msgs.msg import CompressedImage, Image
+from rclpy.clock import Clock, ClockType
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import CompressedImage, Image, PointCloud2
 from std_msgs.msg import String
 
+from flatrope_planner.conversion.bridge import find_bridge
 from flatrope_planner.conversion.diagnostics import diagnostic_array
 from flatrope_planner.conversion.images import camera_frame
 from flatrope_planner.conversion.odometry import odometry_sample
-from flatrope_planner.conversion.plans import PlacedTrajectory, path_message, rationale_message, trajectory_message
-from flatrope_planner.conversion.stamps import to_header, to_time
+from flatrope_planner.conversion.plans import path_message, rationale_message, trajectory_message
+from flatrope_planner.conversion.point_clouds import points_xyz
+from flatrope_planner.conversion.stamps import to_header, to_nanoseconds, to_time
 from flatrope_planner.conversion.ticks import TickRecord, statistics_message
-from flatrope_planner.domain import ns_to_seconds
-from flatrope_planner.errors import InputError
+from flatrope_planner.domain import seconds_to_ns
+from flatrope_planner.errors import SetupError, import_complaint
 from flatrope_planner.msg import PlannedTrajectory, Rationale, SpeculationStats
 from flatrope_planner.nodes import qos
-from flatrope_planner.nodes.inputs import InputRecord, InputRecords, PlannerInputs
+from flatrope_planner.nodes.clock import ClockWatch
+from flatrope_planner.nodes.declared import Changes, DeclaredParameters
+from flatrope_planner.nodes.ego_status import with_odometry
+from flatrope_planner.nodes.guarding import GuardedPlan, PlanGuard, guard_settings
+from flatrope_planner.nodes.input_records import InputRecord, InputRecords
+from flatrope_planner.nodes.input_topics import COMMAND, POINTS, input_topics
+from flatrope_planner.nodes.inputs import PlannerInputs
+from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
-from flatrope_planner.nodes.parameters import PlannerParameters, read_parameters
+from flatrope_planner.nodes.obstacles import obstacle_points
+from flatrope_planner.nodes.parameters import PlannerParameters
+from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
-from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
+from flatrope_planner.nodes.worker import PlanningWorker
 from flatrope_planner.planning.core import PlanningCore, warm_up
+from flatrope_planner.planning.ego_motion import EgoMotion
+from flatrope_planner.planning.observation import ODOMETRY, camera_input
+from flatrope_planner.planning.plausibility import StampCheck
 
-ODOMETRY = "odometry"
 # How often a due tick is looked for (s of wall time): small beside the time between two pictures.
 POLL_PERIOD_S = 0.02
 WARN_EVERY_S = 5.0
+# What loading a model imports beside ROS.
+LIBRARIES = ("torch", "transformers", "safetensors", "tokenizers")
+READ_AT_CONFIGURE = "read at configure: deactivate and clean up, set it, then configure and activate"
 
 LoadCore = Callable[[PlannerParameters], PlanningCore]
 
 
-class PlannerNode(Node):
+class PlannerNode(ManagedNode):
     """Subscribes, plans, publishes."""
 
-    finished = False
-
     def __init__(self, load: LoadCore) -> None:
-        """Read the parameters and begin to load the planner with `load`.
+        """Read the parameters and, unless a manager is to do it, begin to load the planner with `load`.
 
         Raises:
             InputError: on a parameter that is not valid.
         """
         super().__init__("planner")
-        self._settings = parameters = read_parameters(self, PlannerParameters, "planner.param.yaml")
-        self._inputs = PlannerInputs(parameters.cameras)
-        self._records = InputRecords(parameters.input_timeout_s)
-        self._worker = PlanningWorker(self._inputs, partial(load, parameters), self._publish, parameters.period_s)
-        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._create_publishers()
-        self._create_subscriptions()
-        self.create_timer(POLL_PERIOD_S, self._worker.poll, clock=self._steady)
-        self.create_timer(parameters.status_period_s, self._publish_status, clock=self._steady)
-        # The first message on /clock is a jump forward; only one back means that a bag or simulator began anew.
-        back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False)
-        self._jump_handle = self.get_clock().create_jump_callback(back, post_callback=self._begin_anew)
+        changes = Changes(self._adopt, lambda: self.state == "unconfigured", READ_AT_CONFIGURE)
+        self._settings = parameters = DeclaredParameters(self, PlannerParameters, "planner.param.yaml", changes).values
+        self._clock_watch = ClockWatch(self, self._begin_anew)
+        self._load = load
+        self._fed_by: list[Subscription] = []
         self._logged: set[str] = set()
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._begin_empty()
+        self._create_publishers()
+        self.create_timer(POLL_PERIOD_S, self._poll, clock=self._steady)
+        period_s = parameters.status_period_s
+        self._status_timer = self.create_timer(period_s, self._publish_status, clock=self._steady)
+        if parameters.autostart:
+            self.bring_up()
+
+    def configure(self) -> bool:
+        """Subscribe and load the model; False if it cannot be loaded, and the status says why."""
+        self._logged.clear()
+        self._begin_empty()
+        self._bridge = find_bridge()
+        self._create_subscriptions()
         self._worker.start()
+        loaded = self._worker.wait_until_loaded()
+        if not loaded:
+            self._destroy_subscriptions()
+        return loaded
+
+    def rest(self) -> None:
+        """Plan no longer; a plan in flight is not published."""
+        self._worker.reset()
+        self._guard.reset()
+
+    def release(self) -> None:
+        """Give back subscriptions, buffers and the model's memory, which a plan in flight keeps until it is made."""
+        self._destroy_subscriptions()
+        self._worker.close()
+        self._begin_empty()
+        # Models are full of cycles.
+        gc.collect()
 
     def close(self) -> None:
         """End the planning thread and the node."""
         self._worker.close()
-        self.destroy_node()
+        super().close()
+
+    def _adopt(self, parameters: PlannerParameters) -> None:
+        """Let parameters that were set take effect."""
+        self._settings = parameters
+        self._worker.set_period(parameters.period_s)
+        self._guard.adopt(guard_settings(parameters))
+        self._records.timeout_s = parameters.input_timeout_s
+        self._inputs.judge_by(StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s))
+        self._status_timer.timer_period_ns = seconds_to_ns(parameters.status_period_s)
+        # Otherwise the old period would have to end first.
+        self._status_timer.reset()
+
+    def _begin_empty(self) -> None:
+        """Have nothing taken in, and nothing loaded."""
+        parameters = self._settings
+        stamps = StampCheck(self._clock_watch.now_ns, parameters.max_input_age_s)
+        self._inputs = PlannerInputs(parameters.cameras, stamps)
+        self._motion = EgoMotion(parameters.rear_axle_offset_m, parameters.twist_frame)
+        # Complete before anyone sees it: callbacks run in another thread than transitions.
+        self._records = self._new_records()
+        self._obstacles = obstacle_points(parameters, self._inputs.pose_at)
+        self._guard = PlanGuard(guard_settings(parameters), self._now_ns, self._publish, self._obstacles)
+        self._worker = PlanningWorker(
+            self._inputs, partial(self._load, parameters), self._guard.take, parameters.period_s
+        )
+        self._inputs.on_restart = self._forget_drive
 
     def _create_publishers(self) -> None:
-        create = self.create_publisher
+        create = self.create_lifecycle_publisher
         self._trajectory = create(PlannedTrajectory, "~/output/trajectory", qos.NEWEST)
         self._path = create(PathMessage, "~/output/path", qos.NEWEST)
         self._rationale = create(Rationale, "~/output/rationale", qos.REPORT)
         self._rationale_text = create(String, "~/output/rationale_text", qos.REPORT)
         self._speculation = create(SpeculationStats, "~/output/speculation", qos.REPORT)
-        self._status = create(DiagnosticArray, "~/output/status", qos.REPORT)
+        # Told in every state.
+        self._status = self.create_publisher(DiagnosticArray, "~/output/status", qos.REPORT)
+
+    def _new_records(self) -> InputRecords:
+        topics = input_topics(self._settings)
+        records = {
+            name: InputRecord(self.resolve_topic_name(topic.name), optional=name == COMMAND)
+            for name, topic in topics.items()
+        }
+        return InputRecords(self._settings.input_timeout_s, records)
 
     def _create_subscriptions(self) -> None:
-        image_type = CompressedImage if self._settings.compressed else Image
-        for camera in self._settings.cameras:
-            name, topic = f"camera {camera}", f"~/input/camera/{camera}"
-            self._add_record(name, topic)
-            self.create_subscription(image_type, topic, partial(self._take_image, camera, name), qos.IMAGE_INPUT)
-        self._add_record(ODOMETRY, "~/input/odometry")
-        self.create_subscription(Odometry, "~/input/odometry", self._take_odometry, qos.ODOMETRY_INPUT)
-        self.create_subscription(String, "~/input/command", self._take_command, qos.REPORT)
+        takers: dict[str, Callable[[Any], None]] = {ODOMETRY: self._take_odometry, COMMAND: self._take_command}
+        takers |= {camera_input(camera): partial(self._take_image, camera) for camera in self._settings.cameras}
+        takers[POINTS] = self._take_points
+        for name, topic in input_topics(self._settings).items():
+            self._subscribe(topic.kind, topic.name, takers[name], topic.qos)
 
-    def _add_record(self, name: str, topic: str) -> None:
-        self._records.records[name] = InputRecord(self.resolve_topic_name(topic))
+    def _subscribe(self, kind: type, topic: str, take: Callable[[Any], None], profile: QoSProfile) -> None:
+        self._fed_by.append(self.create_subscription(kind, topic, take, profile))
 
-    def _take_image(self, camera: str, name: str, message: Image | CompressedImage) -> None:
-        record = self._records.records[name]
-        record.arrived(time.monotonic())
-        try:
-            self._inputs.add_image(camera, camera_frame(message))
-        except InputError as err:
-            self._reject(record, err)
+    def _destroy_subscriptions(self) -> None:
+        while self._fed_by:
+            self.destroy_subscription(self._fed_by.pop())
+
+    def _take_image(self, camera: str, message: Image | CompressedImage) -> None:
+        def use() -> None:
+            frame = camera_frame(message, self._bridge)
+            # Before anything is forgotten for it.
+            self._inputs.check(frame.stamp_ns)
+            if self._records.records[camera_input(camera)].changes_frame(time.monotonic(), message.header.frame_id):
+                self._inputs.forget_camera(camera)
+            self._inputs.add_image(camera, frame)
+
+        self._take(camera_input(camera), use)
 
     def _take_odometry(self, message: Odometry) -> None:
-        record = self._records.records[ODOMETRY]
-        record.arrived(time.monotonic())
-        try:
-            self._inputs.add_odometry(odometry_sample(message), message.header.frame_id)
-        except InputError as err:
-            self._reject(record, err)
+        def use() -> None:
+            sample = odometry_sample(message)
+            # A stamp that lies must not reach the motion that is made of many.
+            self._inputs.check(sample.stamp_ns)
+            self._inputs.add_odometry(self._motion.take(sample), message.header.frame_id)
+            if self._obstacles is not None:
+                self._obstacles.vehicle_frame = message.child_frame_id
+
+        self._take(ODOMETRY, use)
 
     def _take_command(self, message: String) -> None:
-        self._inputs.set_command(message.data)
+        self._take(COMMAND, lambda: self._inputs.set_command(message.data))
 
-    def _reject(self, record: InputRecord, err: InputError) -> None:
-        record.reject(str(err))
-        self.get_logger().warning(f"{record.topic}: {err}", throttle_duration_sec=WARN_EVERY_S)
+    def _take_points(self, message: PointCloud2) -> None:
+        obstacles, stamp_ns = self._obstacles, to_nanoseconds(message.header.stamp)
+        if obstacles is not None:
+            self._take(POINTS, lambda: obstacles.take(stamp_ns, message.header.frame_id, partial(points_xyz, message)))
 
-    def _begin_anew(self, jump: TimeJump) -> None:
-        self.get_logger().info(f"time went back by {ns_to_seconds(-jump.delta.nanoseconds):.2f} s: starting anew")
+    def _take(self, name: str, use: Callable[[], None]) -> None:
+        record = self._records.records[name]
+        failure = record.take(time.monotonic(), use)
+        if failure is not None:
+            self.get_logger().warning(f"{record.topic}: {failure}", throttle_duration_sec=WARN_EVERY_S)
+
+    def _begin_anew(self, words: str) -> None:
+        self.get_logger().info(f"{words}: starting anew", throttle_duration_sec=WARN_EVERY_S)
         self._inputs.clear()
-        self._worker.reset()
+        self._forget_drive()
 
-    def _publish(self, tick: FinishedTick) -> None:
-        """Publish a plan; runs in the planning thread."""
-        plan = tick.plan
-        placed = PlacedTrajectory(plan.trajectory, plan.t0_ns, tick.frame_id, tick.pose_t0)
-        header = to_header(plan.t0_ns, tick.frame_id)
-        age_ms = (self.get_clock().now().nanoseconds - plan.t0_ns) * 1e-6
-        record = TickRecord(age_ms, tick.ticks, tick.dropped_ticks)
-        self._trajectory.publish(trajectory_message(placed, self._settings.target))
+    def _forget_drive(self) -> None:
+        """Remember nothing of the plans so far: inputs began anew."""
+        self._worker.reset()
+        self._guard.reset()
+        if self._obstacles is not None:
+            self._obstacles.reset()
+
+    def _now_ns(self) -> int:
+        return int(self.get_clock().now().nanoseconds)
+
+    def _poll(self) -> None:
+        if self._trajectory.is_activated:
+            self._worker.poll()
+            self._guard.watch(self._worker, time.monotonic())
+
+    def _publish(self, guarded: GuardedPlan) -> None:
+        """Publish a plan or its fallback; runs in the planning thread or, for a late plan, in the executor's."""
+        placed, tick = guarded.placed, guarded.tick
+        self._trajectory.publish(trajectory_message(placed, self._settings.target, guarded.judgement))
         self._path.publish(path_message(placed))
+        if tick is None or tick.plan is None:
+            return
+        plan = tick.plan
+        header = to_header(plan.t0_ns, placed.frame_id)
+        age_ms = (self._now_ns() - plan.t0_ns) * 1e-6
+        record = TickRecord(age_ms, tick.ticks, tick.dropped_ticks, guarded.deadline_misses, guarded.fallbacks)
         self._rationale.publish(rationale_message(plan.rationale, header))
         self._rationale_text.publish(String(data=plan.rationale.text))
         self._speculation.publish(statistics_message(plan, record, header))
 
     def _publish_status(self) -> None:
-        publishers = {name: self.count_publishers(record.topic) for name, record in self._records.records.items()}
         reports = [
+            self.life_report(),
             *self._worker.reports(),
-            self._records.report(time.monotonic(), publishers, self._inputs.missing()),
+            self._guard.report(),
+            self._clock_watch.report(self._settings.input_timeout_s),
         ]
+        if self._obstacles is not None:
+            reports.append(self._obstacles.report())
+        if self._fed_by:
+            topics = input_topics(self._settings)
+            publishers = {name: publishers_of(self, topic) for name, topic in topics.items()}
+            inputs = self._records.report(time.monotonic(), publishers, self._inputs.state())
+            reports.append(with_odometry(inputs, self._motion))
         self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
         self._status.publish(diagnostic_array(reports, stamp, node_name=self.get_name(), hardware_id=""))
@@ -153,7 +271,7 @@ class PlannerNode(Node):
         """Say once what is wrong with model or draft: nobody may be listening to the status."""
         wrong = {"model": Level.ERROR, "draft": Level.WARN}
         for report in reports:
-            if report.level < wrong.get(report.task, Level.STALE) or report.message in self._logged:
+            if report.task not in wrong or report.level < wrong[report.task] or report.message in self._logged:
                 continue
             self._logged.add(report.message)
             # One place for each severity: rclpy allows a call site no more than one.
@@ -186,6 +304,19 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     return core
 
 
+def planner_node() -> PlannerNode:
+    """The node with a real planner.
+
+    Raises:
+        SetupError: if a library is missing that no configure could load a model without.
+        InputError: on a parameter that is not valid.
+    """
+    for name in LIBRARIES:
+        if find_spec(name) is None:
+            raise SetupError(import_complaint(ModuleNotFoundError(f"No module named {name!r}")))
+    return PlannerNode(load_planner)
+
+
 def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    run_node(lambda: PlannerNode(load_planner))
+    run_node(planner_node)

@@ -23,7 +23,8 @@ from flatrope_planner.domain import seconds_to_ns
 from flatrope_planner.evaluation.bag_writer import BagWriter
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.console import Console
-from flatrope_planner.nodes.parameters import Range, read_parameters
+from flatrope_planner.nodes.declared import read_parameters
+from flatrope_planner.nodes.parameters import Range
 from flatrope_planner.nodes.running import run_node
 
 # How often new topics are looked for (s of wall time).

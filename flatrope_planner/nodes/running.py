@@ -1,24 +1,32 @@
-"""How every node runs: from its start to a quiet end, whoever asks for it and however often."""
+"""How every node runs: from its start to a quiet end, whoever asks for it and however often.
+
+A node that is asked to end is gone within `LONGEST_END_S`, with exit code 0, whatever its threads are doing: sleeping,
+computing, loading. One thing can keep it: a call into C that holds Python's lock for longer. PyTorch, NumPy and hashlib
+let go of it.
+"""
 
 import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable
-from threading import Event
+from threading import Event, Thread
 from types import FrameType
 from typing import NoReturn, Protocol
 
 import rclpy
 from rclpy.exceptions import NameValidationException
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.signals import SignalHandlerOptions
 
 from flatrope_planner.errors import FlatropeError, reason
+from flatrope_planner.nodes.executor import NodeExecutor
 
 # Longest time until a request to end is noticed.
 POLL_S = 0.05
+# Longest time from the request to the end of the process (s).
+LONGEST_END_S = 2.5
 # What ROS raises when a remapping, a parameter, a name or its environment does not fit.
 ROS_ERRORS = (rclpy_implementation.RCLError, rclpy_implementation.UnknownROSArgsError, NameValidationException)
 
@@ -46,6 +54,7 @@ def run_node(make_node: Callable[[], RunningNode]) -> NoReturn:
     def ask_to_end(_signal: int, _frame: FrameType | None) -> None:
         stop.set()
 
+    _watch_the_end()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, ask_to_end)
     try:
@@ -63,6 +72,21 @@ def run_node(make_node: Callable[[], RunningNode]) -> NoReturn:
     os._exit(exit_code)
 
 
+def _watch_the_end() -> None:
+    """See to it that a request to end is the end, even if the main thread is held up somewhere."""
+    asked, wake = os.pipe()
+    os.set_blocking(wake, False)
+    # Written to as soon as a signal comes; what `signal.signal` sets has to wait for the main thread.
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+
+    def end() -> None:
+        os.read(asked, 1)
+        time.sleep(LONGEST_END_S)
+        os._exit(0)
+
+    Thread(target=end, name="end", daemon=True).start()
+
+
 def _complaint(err: Exception) -> str:
     """What ROS says in one line, without the places in its sources."""
     if isinstance(err, rclpy_implementation.UnknownROSArgsError):
@@ -76,12 +100,13 @@ def _spin(make_node: Callable[[], RunningNode], stop: Event) -> int:
     except FlatropeError as err:
         print(err, file=sys.stderr)
         return 1
-    executor = SingleThreadedExecutor()
+    executor = NodeExecutor()
     executor.add_node(node)
     try:
         while not stop.is_set() and not node.finished:
             executor.spin_once(timeout_sec=POLL_S)
     finally:
-        executor.shutdown()
+        # In this order: a transition that is under way uses the executor until it has ended.
         node.close()
+        executor.shutdown()
     return 0

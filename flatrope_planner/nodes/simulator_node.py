@@ -16,7 +16,7 @@ from std_msgs.msg import String
 from flatrope_planner.conversion.cameras import camera_info
 from flatrope_planner.conversion.images import to_bgra8
 from flatrope_planner.conversion.odometry import odometry_message
-from flatrope_planner.conversion.plans import PlacedTrajectory, drive_command, rationale_message, trajectory_message
+from flatrope_planner.conversion.plans import drive_command, rationale_message, trajectory_message
 from flatrope_planner.conversion.stamps import to_header, to_time
 from flatrope_planner.domain import Image as Picture
 from flatrope_planner.domain import Rationale
@@ -24,11 +24,13 @@ from flatrope_planner.msg import PlannedTrajectory
 from flatrope_planner.msg import Rationale as RationaleMessage
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.command_mailbox import CommandMailbox
+from flatrope_planner.nodes.declared import read_parameters
 from flatrope_planner.nodes.driving import Driving, DrivingSettings, Moment
-from flatrope_planner.nodes.parameters import SimulatorParameters, read_parameters
+from flatrope_planner.nodes.parameters import SimulatorParameters
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.scenery import Scenery
 from flatrope_planner.planning.odometry import OdometrySample
+from flatrope_planner.planning.placement import PlacedTrajectory
 from flatrope_planner.simulation.camera import CAMERAS, CameraModel
 from flatrope_planner.simulation.driver import ReferencePlan
 from flatrope_planner.simulation.rendering import render

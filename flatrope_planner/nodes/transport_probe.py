@@ -18,7 +18,8 @@ from sensor_msgs.msg import Image
 
 from flatrope_planner.conversion.stamps import to_header
 from flatrope_planner.nodes import qos
-from flatrope_planner.nodes.parameters import Range, read_parameters
+from flatrope_planner.nodes.declared import read_parameters
+from flatrope_planner.nodes.parameters import Range
 from flatrope_planner.nodes.running import run_node
 
 PREFIX = "transport: "

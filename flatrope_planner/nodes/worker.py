@@ -5,27 +5,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, Thread
 
-from flatrope_planner.domain import Plan, SpeculationHealth, seconds_to_ns
+from flatrope_planner.domain import Observation, Plan, SpeculationHealth, seconds_to_ns
 from flatrope_planner.errors import FlatropeError, NotReadyError
 from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.planning.core import PlanningCore
-from flatrope_planner.planning.pose import Pose
+from flatrope_planner.planning.driven_arc import EgoMoment, driven_arc
 
 # Longest wait for a plan in flight when the node ends; a model that is still being loaded is not waited for.
-JOIN_TIMEOUT_S = 1.5
+JOIN_TIMEOUT_S = 1.0
 # Inputs that skip more periods than this have not been late: their time has leapt.
 LEAP_PERIODS = 5
 
 
 @dataclass(frozen=True)
 class FinishedTick:
-    """A plan with the place it starts from."""
+    """A plan with the ego it was made for, or what went wrong instead of one."""
 
-    plan: Plan
-    pose_t0: Pose
-    frame_id: str
-    # Counts since the start, this tick included.
+    # None where the tick failed.
+    plan: Plan | None
+    failure: str
+    ego: EgoMoment
+    # Counts since the start, this tick included unless it failed.
     ticks: int
     dropped_ticks: int
 
@@ -50,6 +51,8 @@ class PlanningWorker:
         self._epoch = 0
         self._last_t0_ns: int | None = None
         self._refused_t0_ns: int | None = None
+        # Of the tick in flight, None for none.
+        self._in_flight_t0_ns: int | None = None
         # Newest time when the tick in flight began, and ticks that have fallen due since.
         self._begun_t0_ns = self._newest_ns = self._missed = 0
         self.ticks = self.dropped_ticks = self.failed_ticks = 0
@@ -59,6 +62,12 @@ class PlanningWorker:
     def start(self) -> None:
         """Begin to load."""
         self._thread.start()
+
+    def wait_until_loaded(self) -> bool:
+        """Wait until the planner is loaded, cannot be loaded, or is no longer wanted; whether it is loaded."""
+        with self._wakes:
+            self._wakes.wait_for(lambda: self._loaded or self._load_failure or self._ending)
+            return self._loaded and not self._ending
 
     def close(self) -> None:
         """End the thread; a plan in flight is waited for, but not for ever."""
@@ -72,7 +81,29 @@ class PlanningWorker:
         """Forget when the last plan was made: the clock was set back."""
         with self._wakes:
             self._epoch += 1
-            self._last_t0_ns = self._refused_t0_ns = None
+            self._last_t0_ns = self._refused_t0_ns = self._in_flight_t0_ns = None
+
+    def in_flight_t0_ns(self) -> int | None:
+        """The t0 of the tick in flight; None while none is, or when it is of a time before the clock was set back."""
+        with self._wakes:
+            return self._in_flight_t0_ns
+
+    def newest_t0_ns(self) -> int | None:
+        """The newest time that the ego can be asked for."""
+        return self._inputs.newest_t0_ns()
+
+    def newest_ego(self) -> EgoMoment:
+        """The ego at that time.
+
+        Raises:
+            NotReadyError: saying which input is missing.
+        """
+        return self._observe()[1]
+
+    def set_period(self, period_s: float) -> None:
+        """Plan at most every `period_s` from now on."""
+        with self._wakes:
+            self._period_ns = seconds_to_ns(period_s)
 
     def poll(self) -> None:
         """Start a tick if one is due and none is in flight; count it as dropped if one is."""
@@ -111,6 +142,8 @@ class PlanningWorker:
     def _model_report(self) -> TaskReport:
         if self._load_failure:
             return TaskReport("model", Level.ERROR, f"model not loaded: {self._load_failure}")
+        if self._thread.ident is None:
+            return TaskReport("model", Level.WARN, "no model is loaded")
         if not self._loaded:
             return TaskReport("model", Level.WARN, "the model is being loaded")
         return TaskReport("model", Level.OK, "the model is loaded")
@@ -138,10 +171,16 @@ class PlanningWorker:
                 if self._ending:
                     return
                 epoch = self._epoch
-            if epoch != drive:
-                core.reset()
-                drive = epoch
-            self._tick(core, epoch)
+            try:
+                if epoch != drive:
+                    core.reset()
+                    drive = epoch
+                self._tick(core, epoch)
+            except Exception as err:
+                # Whatever goes wrong with one tick, the next one is planned.
+                with self._wakes:
+                    self.failed_ticks += 1
+                    self._tick_failure = _in_one_line(err)
             with self._wakes:
                 self._busy = False
 
@@ -153,15 +192,21 @@ class PlanningWorker:
             # Whatever goes wrong in a thread has to be told, or nobody hears of it.
             with self._wakes:
                 self._load_failure = _in_one_line(err)
+                self._wakes.notify_all()
             return None
         with self._wakes:
             self._loaded = True
             self._health = core.health
+            self._wakes.notify_all()
         return core
+
+    def _observe(self) -> tuple[Observation, EgoMoment]:
+        observation, pose_t0, frame_id = self._inputs.observe()
+        return observation, EgoMoment(observation.t0_ns, pose_t0, frame_id, driven_arc(observation.ego_history))
 
     def _tick(self, core: PlanningCore, epoch: int) -> None:
         try:
-            observation, pose_t0, frame_id = self._inputs.observe()
+            observation, ego = self._observe()
         except NotReadyError:
             # Tried again with the next picture; what is missing stands in the status of the inputs.
             with self._wakes:
@@ -169,22 +214,28 @@ class PlanningWorker:
             return
         with self._wakes:
             self._last_t0_ns = observation.t0_ns
-        try:
-            plan = core.plan(observation)
-        except Exception as err:
-            # One bad tick must not end the thread.
-            with self._wakes:
-                self.failed_ticks += 1
-                self._tick_failure = _in_one_line(err)
-            return
+            self._in_flight_t0_ns = observation.t0_ns if epoch == self._epoch else None
+        plan, failure = _planned(core, observation)
         with self._wakes:
-            self._tick_failure = ""
-            self._health = core.health
+            self._tick_failure = failure
+            self.failed_ticks += plan is None
+            if plan is not None:
+                self._health = core.health
             if epoch != self._epoch or self._ending:
                 return
-            self.ticks += 1
-            finished = FinishedTick(plan, pose_t0, frame_id, self.ticks, self.dropped_ticks)
+            self._in_flight_t0_ns = None
+            self.ticks += plan is not None
+            finished = FinishedTick(plan, failure, ego, self.ticks, self.dropped_ticks)
         self._deliver(finished)
+
+
+def _planned(core: PlanningCore, observation: Observation) -> tuple[Plan | None, str]:
+    """The plan, or why there is none."""
+    try:
+        return core.plan(observation), ""
+    except Exception as err:
+        # One bad tick must not end the thread.
+        return None, _in_one_line(err)
 
 
 def speculation_report(health: SpeculationHealth) -> TaskReport:

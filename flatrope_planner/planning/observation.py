@@ -3,20 +3,44 @@
 Not thread-safe: whoever shares a buffer between threads holds a lock around it.
 """
 
+from dataclasses import dataclass
+from typing import TypeVar
+
 import numpy as np
 
 from flatrope_planner.dimensions import HISTORY_PERIOD_S, HISTORY_POSES
-from flatrope_planner.domain import CameraFrame, EgoHistory, Observation, ObservationSpec, seconds_to_ns
+from flatrope_planner.domain import CameraFrame, EgoHistory, Observation, ObservationSpec, ns_to_seconds, seconds_to_ns
 from flatrope_planner.errors import InputError, NotReadyError
 from flatrope_planner.planning.odometry import OdometrySample, OdometryTrack
 from flatrope_planner.planning.pose import Pose, rotation_matrix
-from flatrope_planner.planning.stream import Stream
+from flatrope_planner.planning.stream import Stamped, Stream
 
 __all__ = ["NotReadyError", "ObservationBuffer", "ObservationSpec", "OdometrySample"]
 
 # Images kept beyond the span of an observation, for cameras that run apart.
 IMAGE_SLACK_S = 1.0
 MAX_FRAMES_PER_CAMERA = 64
+# What the input with the ego's poses is called in words and statuses.
+ODOMETRY = "odometry"
+
+T = TypeVar("T", bound=Stamped)
+
+
+@dataclass(frozen=True)
+class CameraLag:
+    """How far the newest stamps of two cameras are apart."""
+
+    last: str
+    first: str
+    behind_s: float
+
+    def __str__(self) -> str:
+        return f"{camera_input(self.last)} is {self.behind_s:.2f} s behind {camera_input(self.first)}"
+
+
+def camera_input(camera: str) -> str:
+    """What the input with this camera's images is called in words and statuses."""
+    return f"camera {camera}"
 
 
 class ObservationBuffer:
@@ -36,24 +60,40 @@ class ObservationBuffer:
         }
         self._odometry = OdometryTrack()
 
-    def add_image(self, camera: str, frame: CameraFrame) -> None:
-        """Take in a picture.
+    def forget(self, camera: str) -> None:
+        """Forget the images of one camera."""
+        self._images[camera].drop_first(len(self._images[camera].samples))
+
+    def add_image(self, camera: str, frame: CameraFrame) -> bool:
+        """Take in a picture; whether it shows that its source began anew, as `Stream.take` tells.
 
         Raises:
-            InputError: if the camera is not one of the spec's.
+            InputError: if the camera is not one of the spec's, or the stamp is of no use.
         """
         if camera not in self._images:
             msg = f"camera {camera!r} is not one the planner uses: {', '.join(self.spec.cameras)}"
             raise InputError(msg)
-        if self._images[camera].began_anew(frame.stamp_ns):
-            self.clear()
-        self._images[camera].add(frame)
+        return self._take(self._images[camera], frame)
 
-    def add_odometry(self, sample: OdometrySample) -> None:
-        """Take in a pose."""
-        if self._odometry.began_anew(sample.stamp_ns):
-            self.clear()
-        self._odometry.add(sample)
+    def add_odometry(self, sample: OdometrySample) -> bool:
+        """Take in a pose; whether it shows that its source began anew.
+
+        Raises:
+            InputError: if the stamp is of no use.
+        """
+        return self._take(self._odometry, sample)
+
+    def _take(self, stream: Stream[T], sample: T) -> bool:
+        before_ns = stream.stamps_ns[-1] if stream.stamps_ns else sample.stamp_ns
+        if not stream.take(sample):
+            return False
+        # Sources begin anew one after the other: those whose newest sample is of the time before still have to.
+        others: list[Stream[CameraFrame] | OdometryTrack] = [*self._images.values(), self._odometry]
+        for other in others:
+            newest_ns = other.stamps_ns[-1] if other.stamps_ns else sample.stamp_ns
+            if abs(newest_ns - before_ns) < abs(newest_ns - sample.stamp_ns):
+                other.begin_anew()
+        return True
 
     def set_command(self, command: str | None) -> None:
         """Set the route hint of the observations to come."""
@@ -63,6 +103,14 @@ class ObservationBuffer:
         """The newest time that every camera has reached, or None while one of them has sent nothing."""
         newest = [stream.stamps_ns[-1] for stream in self._images.values() if stream.stamps_ns]
         return min(newest) if len(newest) == len(self._images) else None
+
+    def newest_stamps_ns(self) -> dict[str, int]:
+        """Input -> stamp of its newest sample; inputs that have sent nothing are left out."""
+        streams: dict[str, Stream[CameraFrame] | OdometryTrack] = {
+            camera_input(camera): stream for camera, stream in self._images.items()
+        }
+        streams[ODOMETRY] = self._odometry
+        return {name: stream.stamps_ns[-1] for name, stream in streams.items() if stream.stamps_ns}
 
     def latest_odometry(self) -> OdometrySample | None:
         """The odometry sample with the newest stamp."""
@@ -78,6 +126,14 @@ class ObservationBuffer:
         x, y, z = (float(v) for v in position_m[0])
         return Pose(x, y, z, quaternions[0])
 
+    def lag(self) -> "CameraLag | None":
+        """The camera that t0 waits for and how far it is behind the foremost one; None while one has sent nothing."""
+        newest_ns = {camera: stream.stamps_ns[-1] for camera, stream in self._images.items() if stream.stamps_ns}
+        if len(newest_ns) < len(self._images):
+            return None
+        last, first = min(newest_ns, key=newest_ns.__getitem__), max(newest_ns, key=newest_ns.__getitem__)
+        return CameraLag(last, first, ns_to_seconds(newest_ns[first] - newest_ns[last]))
+
     def observe(self) -> Observation:
         """The observation at the newest t0.
 
@@ -89,6 +145,9 @@ class ObservationBuffer:
         silent += [] if self._odometry.samples else ["odometry"]
         if silent or t0_ns is None:
             msg = f"waiting for {', '.join(silent)}"
+            raise NotReadyError(msg)
+        if (lag := self.lag()) is not None and lag.behind_s > IMAGE_SLACK_S:
+            msg = f"{lag}; at most {IMAGE_SLACK_S:.1f} s are bridged"
             raise NotReadyError(msg)
         frames = {camera: self._frames_at(camera, t0_ns) for camera in self.spec.cameras}
         return Observation(t0_ns, frames, self._history_at(t0_ns), self._command)

@@ -3,10 +3,14 @@
 from bisect import bisect_left
 from typing import Generic, Protocol, TypeVar
 
-from flatrope_planner.domain import seconds_to_ns
+from flatrope_planner.domain import ns_to_seconds, seconds_to_ns
+from flatrope_planner.errors import InputError
 
-# A stamp this far behind the newest means that the source began anew: a bag that loops, a simulator that was restarted.
-RESTART_AFTER_S = 2.0
+# A sample no further behind the newest one is merely late and finds its place.
+LATE_S = 0.6
+# So many in a row that are further behind, each newer than the one before: the source began anew, as a bag that loops
+# or a simulator that was restarted. A single one is a stray.
+RESTART_SAMPLES = 3
 
 
 class Stamped(Protocol):
@@ -22,27 +26,73 @@ T = TypeVar("T", bound=Stamped)
 
 
 class Stream(Generic[T]):
-    """The newest `span_s` seconds of samples, and at most `capacity` of them."""
+    """The newest `span_s` seconds of samples, and at most `capacity` of them, spread over the span."""
 
     def __init__(self, span_s: float, capacity: int) -> None:
         """An empty stream."""
         self._span_ns, self._capacity = seconds_to_ns(span_s), capacity
+        self._spacing_ns = self._span_ns // capacity
         self.stamps_ns: list[int] = []
         self.samples: list[T] = []
+        # Samples far behind the newest one, held until it is clear whether the source began anew.
+        self._behind: list[T] = []
 
-    def began_anew(self, stamp_ns: int) -> bool:
-        """Whether a sample of this stamp can only come from a restarted source."""
-        return bool(self.stamps_ns) and stamp_ns < self.stamps_ns[-1] - seconds_to_ns(RESTART_AFTER_S)
+    def take(self, sample: T) -> bool:
+        """Take in what the source sent; whether it began anew, so that everything before is forgotten.
+
+        Raises:
+            InputError: if the stamp came before, or lies far behind the newest one and nothing says yet that the source
+                began anew.
+        """
+        stamp_ns = sample.stamp_ns
+        if self.stamps_ns and stamp_ns < self.stamps_ns[-1] - seconds_to_ns(LATE_S):
+            return self._take_behind(sample)
+        index = bisect_left(self.stamps_ns, stamp_ns)
+        if index < len(self.stamps_ns) and self.stamps_ns[index] == stamp_ns:
+            msg = f"stamp {ns_to_seconds(stamp_ns):.3f} s has come before"
+            raise InputError(msg)
+        if index == len(self.stamps_ns):
+            self._behind.clear()
+        self.add(sample)
+        return False
+
+    def _take_behind(self, sample: T) -> bool:
+        if self._behind and sample.stamp_ns <= self._behind[-1].stamp_ns:
+            self._behind.clear()
+        self._behind.append(sample)
+        if len(self._behind) < RESTART_SAMPLES:
+            msg = f"stamp lies {ns_to_seconds(self.stamps_ns[-1] - sample.stamp_ns):.2f} s behind the newest one"
+            raise InputError(msg)
+        self.begin_anew()
+        return True
+
+    def begin_anew(self) -> None:
+        """Forget everything but the samples that were held for being far behind."""
+        held, self._behind = self._behind, []
+        self.drop_first(len(self.samples))
+        for sample in held:
+            self.add(sample)
 
     def add(self, sample: T) -> None:
         """Put a sample in its place; of two with the same stamp the first one stays."""
         index = bisect_left(self.stamps_ns, sample.stamp_ns)
         if index < len(self.stamps_ns) and self.stamps_ns[index] == sample.stamp_ns:
             return
+        if index == len(self.stamps_ns):
+            self._thin_out()
+            index = len(self.stamps_ns)
         self.stamps_ns.insert(index, sample.stamp_ns)
         self.samples.insert(index, sample)
         too_old = bisect_left(self.stamps_ns, self.stamps_ns[-1] - self._span_ns)
         self.drop_first(max(too_old, len(self.stamps_ns) - self._capacity))
+
+    def _thin_out(self) -> None:
+        """Before a new newest sample comes: the last one goes if it is closer to the one before than needed.
+
+        So a source of any rate fills the span, not just its end, and nothing but the ends of the lists is touched.
+        """
+        if len(self.stamps_ns) > 1 and self.stamps_ns[-1] - self.stamps_ns[-2] < self._spacing_ns:
+            del self.stamps_ns[-1], self.samples[-1]
 
     def drop_first(self, count: int) -> None:
         """Forget the oldest ones."""

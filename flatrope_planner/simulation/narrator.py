@@ -1,6 +1,6 @@
 """Puts the driver's decision and its cause into words: 8 to 25 tokens, several phrasings, always the true cause.
 
-The opening words stand for the decision, so a rationale can be read back (`decision_of`).
+The opening words stand for the decision, so a rationale can be read back (`planning.stated_decision`).
 """
 
 import numpy as np
@@ -172,11 +172,3 @@ def _nearest(decision: Decision, kind: CauseKind) -> tuple[Decision, CauseKind]:
     if kind is CauseKind.LEAD_STANDS:
         return decision, CauseKind.LEAD_BRAKES if decision is Decision.SLOW else CauseKind.LEAD
     return decision, CauseKind.FREE
-
-
-def decision_of(text: str) -> Decision | None:
-    """The decision a rationale opens with, or None when it opens otherwise."""
-    for decision, openings in OPENINGS.items():
-        if text.startswith(openings):
-            return decision
-    return None

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from flatrope_planner.dimensions import FUTURE_PERIOD_S, HISTORY_PERIOD_S
-from flatrope_planner.simulation.narrator import decision_of
+from flatrope_planner.planning.stated_decision import decision_of
 from flatrope_planner.training.collation import Collator
 from flatrope_planner.training.objective import Batch
 from flatrope_planner.training.samples import TrainingSample

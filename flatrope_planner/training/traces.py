@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from flatrope_planner.errors import InputError, reason
+from flatrope_planner.speculation.checkpoints.files import read_json
 
 HEADER_FILE = "traces.json"
 FORMAT = "flatrope-traces-1"
@@ -78,12 +79,12 @@ def read_header(directory: Path) -> TraceHeader:
     """
     path = directory / HEADER_FILE
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = read_json(path)
         if content.pop("format") != FORMAT:
             raise KeyError(FORMAT)
         fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
         return _checked(TraceHeader(**fields))
-    except (AttributeError, OSError, ValueError, KeyError, TypeError, RecursionError) as err:
+    except (AttributeError, OSError, ValueError, KeyError, TypeError) as err:
         msg = f"{path}: no traces ({reason(err)}); make some with `flatrope capture`"
         raise InputError(msg) from err
 

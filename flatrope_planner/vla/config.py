@@ -9,10 +9,13 @@ from typing import Any, get_args, get_type_hints
 from transformers import Qwen3VLConfig, Qwen3VLTextConfig
 
 from flatrope_planner.errors import SetupError, reason
+from flatrope_planner.speculation.checkpoints.files import file_in, read_json
 from flatrope_planner.vla.pictures import PICTURE_HEIGHT, PICTURE_WIDTH
 
 CONFIG_FILE = "config.json"
 MODEL_TYPE = "flatrope_nano"
+# Most characters of a wrong value that a message shows.
+SHOWN = 60
 
 PATCH_PX = 16
 MERGE = 2
@@ -71,9 +74,9 @@ class NanoConfig:
         Raises:
             SetupError: when it is missing, describes another model, or sizes that do not go together.
         """
-        path = directory / CONFIG_FILE
+        path = file_in(directory, CONFIG_FILE)
         try:
-            content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            content: dict[str, Any] = read_json(path)
             if content.pop("model_type") != MODEL_TYPE:
                 raise KeyError(MODEL_TYPE)
             fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content.items()}
@@ -87,14 +90,18 @@ class NanoConfig:
 
 # Fields in which zero or less is possible.
 _SIGNED = ("action_mean", "deepstack_layers")
+# Nothing larger is a nano: the most of whole numbers, and of those that stand for things made one by one.
+_MOST, _MOST_THINGS = 65_536, 256
+_THINGS = ("layers", "vision_layers", "frames_per_camera", "flow_steps", "text_heads", "expert_heads", "vision_heads")
 
 
 def _check(config: NanoConfig) -> None:
     """Raise a ValueError for a field that is not of its type, or that does not go with the others."""
     for name, hint in get_type_hints(NanoConfig).items():
         value = getattr(config, name)
-        if not _fits(value, hint) or (name not in _SIGNED and not _all_positive(value)):
-            msg = f"{name} is {value!r}"
+        too_large = hint is int and type(value) is int and value > (_MOST_THINGS if name in _THINGS else _MOST)
+        if too_large or not _fits(value, hint) or (name not in _SIGNED and not _all_positive(value)):
+            msg = f"{name} is {str(value)[:SHOWN]!r}"
             raise ValueError(msg)
     wanted = {
         "text_hidden is even": config.text_hidden % 2 == 0,

@@ -29,14 +29,9 @@ class NanoModel(nn.Module):
             SetupError: when configuration and tokenizer are not of one model.
         """
         super().__init__()
-        if config.vocab_size != tokenizer.size:
-            msg = f"config.json: vocab_size is {config.vocab_size}, but tokenizer.json has {tokenizer.size} tokens"
-            raise SetupError(msg)
-        image, start, end = (tokenizer.special(token) for token in (tok.IMAGE_PAD, tok.VISION_START, tok.VISION_END))
         self.config = config
-        self.image_pad = image
-        self.vlm = Qwen3VLForConditionalGeneration(vlm_config(config, image, start, end))
-        self.expert = ActionExpert(config)
+        self.image_pad = tokenizer.special(tok.IMAGE_PAD)
+        self.vlm, self.expert = _networks(config, tokenizer)
         self.vision = VisionEncoder(self.vlm.model.visual)
         _start_history_embeddings(self.vlm.get_input_embeddings(), tokenizer.history_ids)
 
@@ -56,6 +51,26 @@ class NanoModel(nn.Module):
         """(..., hidden) -> (..., vocabulary)."""
         logits: Tensor = self.vlm.lm_head(hidden)
         return logits
+
+
+def parameter_shapes(config: NanoConfig, tokenizer: NanoTokenizer) -> dict[str, tuple[int, ...]]:
+    """Shape of every weight of a nano by its name; takes no memory for them.
+
+    Raises:
+        SetupError: when configuration and tokenizer are not of one model.
+    """
+    with torch.device("meta"):
+        vlm, expert = _networks(config, tokenizer)
+    parts = nn.ModuleDict({"vlm": vlm, "expert": expert})
+    return {name: tuple(weight.shape) for name, weight in parts.named_parameters()}
+
+
+def _networks(config: NanoConfig, tokenizer: NanoTokenizer) -> tuple[Qwen3VLForConditionalGeneration, ActionExpert]:
+    if config.vocab_size != tokenizer.size:
+        msg = f"config.json: vocab_size is {config.vocab_size}, but tokenizer.json has {tokenizer.size} tokens"
+        raise SetupError(msg)
+    image, start, end = (tokenizer.special(token) for token in (tok.IMAGE_PAD, tok.VISION_START, tok.VISION_END))
+    return Qwen3VLForConditionalGeneration(vlm_config(config, image, start, end)), ActionExpert(config)
 
 
 def _start_history_embeddings(embedding: nn.Embedding, ids: range) -> None:

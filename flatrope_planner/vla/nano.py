@@ -11,10 +11,12 @@ from torch import Tensor
 from flatrope_planner.dimensions import HISTORY_PERIOD_S
 from flatrope_planner.domain import CameraFrame, Image, Observation, ObservationSpec, Trajectory
 from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.speculation.checkpoints.files import file_in
+from flatrope_planner.speculation.checkpoints.header import read_header
 from flatrope_planner.vla.config import NanoConfig
 from flatrope_planner.vla.flow import integrate
 from flatrope_planner.vla.history_tokens import encode_history
-from flatrope_planner.vla.model import NanoModel
+from flatrope_planner.vla.model import NanoModel, parameter_shapes
 from flatrope_planner.vla.pictures import resize_picture
 from flatrope_planner.vla.prompt import build_prompt
 from flatrope_planner.vla.reading import Reader
@@ -26,7 +28,8 @@ from flatrope_planner.vla.vision import VisionFeatures
 from flatrope_planner.vla.vision_cache import VisionCache
 
 WEIGHTS_FILE = "model.safetensors"
-SHIPPED_WEIGHTS = Path(__file__).parent.parent / "weights" / "nano"
+# Resolved: where a build links single files, the weights lie together with the file that this one is a link to.
+SHIPPED_WEIGHTS = Path(__file__).resolve().parent.parent / "weights" / "nano"
 
 # Longest prompt: the ordinary one has 381 tokens.
 MAX_PROMPT = 512
@@ -74,9 +77,11 @@ class NanoTarget(VlaTarget):
             SetupError: when something is missing or belongs to another model.
         """
         folder = directory or SHIPPED_WEIGHTS
-        tokenizer = NanoTokenizer.load(folder)
-        model = NanoModel(NanoConfig.load(folder), tokenizer)
-        _load_weights(model, folder / WEIGHTS_FILE)
+        tokenizer, config = NanoTokenizer.load(folder), NanoConfig.load(folder)
+        path = file_in(folder, WEIGHTS_FILE)
+        _check_sizes(path, config, tokenizer)
+        model = NanoModel(config, tokenizer)
+        _load_weights(model, path)
         return cls(model.to(precision), tokenizer, tapped_layers)
 
     def at(self, precision: torch.dtype) -> "NanoTarget":
@@ -152,6 +157,21 @@ def observation_spec(config: NanoConfig) -> ObservationSpec:
     return ObservationSpec(config.cameras, config.frames_per_camera, config.frame_period_s)
 
 
+def _check_sizes(path: Path, config: NanoConfig, tokenizer: NanoTokenizer) -> None:
+    """Compare the configuration with the file beside it before memory is taken for what it asks for.
+
+    Raises:
+        SetupError: when they do not fit.
+    """
+    stored = {name: tensor.shape for name, tensor in read_header(path, "nano").items()}
+    if stored != parameter_shapes(config, tokenizer):
+        raise SetupError(_misfit(path))
+
+
+def _misfit(path: Path) -> str:
+    return f"{path}: weights do not fit the configuration beside them"
+
+
 def _load_weights(model: NanoModel, path: Path) -> None:
     """Fill a model's parameters from a file, widened to float32."""
     try:
@@ -161,6 +181,5 @@ def _load_weights(model: NanoModel, path: Path) -> None:
         raise SetupError(msg) from err
     wanted = {name: value.shape for name, value in model.named_parameters()}
     if wanted != {name: value.shape for name, value in weights.items()}:
-        msg = f"{path}: weights do not fit the configuration beside them"
-        raise SetupError(msg)
+        raise SetupError(_misfit(path))
     model.load_state_dict({name: value.float() for name, value in weights.items()}, strict=False)

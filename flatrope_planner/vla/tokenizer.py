@@ -6,8 +6,11 @@ from pathlib import Path
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from flatrope_planner.errors import SetupError, reason
+from flatrope_planner.speculation.checkpoints.files import file_in
 
 TOKENIZER_FILE = "tokenizer.json"
+# Those of the largest models have a third of this.
+MOST_BYTES = 64 * 2**20
 
 # Bytes and merges; every word a narrator uses often becomes one token.
 LEARNT_TOKENS = 1024
@@ -125,9 +128,12 @@ class NanoTokenizer(VlaTokenizer):
         Raises:
             SetupError: when there is none, or none of nano.
         """
-        path = directory / TOKENIZER_FILE
-        if not path.is_file():
+        path = file_in(directory, TOKENIZER_FILE)
+        if not path.exists():
             msg = f"{path}: tokenizer missing; train one with `flatrope train target`"
+            raise SetupError(msg)
+        if path.stat().st_size > MOST_BYTES:
+            msg = f"{path}: {path.stat().st_size} bytes, a tokenizer has at most {MOST_BYTES}"
             raise SetupError(msg)
         try:
             tokenizer = Tokenizer.from_file(str(path))

@@ -13,6 +13,8 @@ from flatrope_planner.planning.pose import Pose, rotation_matrix
 
 WIDTH_PX = 560
 JPEG_QUALITY = 78
+# Of a camera's picture, one side to the other.
+MOST_SLENDER = 16
 # The ribbon is as wide as a car, and begins where the bonnet ends.
 HALF_WIDTH_M = 0.9
 FIRST_SHOWN_M = 5.0
@@ -49,11 +51,18 @@ def embedded_picture(encoded: bytes, plan: RecordedPlan, eye: Eye | None) -> str
     Raises:
         InputError: if the bytes are no picture.
     """
-    image = cv2.imdecode(np.frombuffer(encoded, dtype=np.uint8), cv2.IMREAD_COLOR)
+    try:
+        image = cv2.imdecode(np.frombuffer(encoded, dtype=np.uint8), cv2.IMREAD_COLOR)
+    except cv2.error:
+        # None of its bytes, or more pixels than OpenCV reads.
+        image = None
     if image is None:
         msg = f"a recorded picture of {len(encoded)} bytes is neither JPEG nor PNG"
         raise InputError(msg)
     picture = np.asarray(image, dtype=np.uint8)
+    if not 1 / MOST_SLENDER <= picture.shape[0] / picture.shape[1] <= MOST_SLENDER:
+        msg = f"a recorded picture of {picture.shape[1]}x{picture.shape[0]} px, expected one of a camera"
+        raise InputError(msg)
     if eye is not None:
         picture = with_plan(picture, plan, eye)
     height_px = round(picture.shape[0] * WIDTH_PX / picture.shape[1])

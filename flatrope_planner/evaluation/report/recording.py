@@ -15,6 +15,7 @@ from rosbags.highlevel import AnyReader
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats
 from flatrope_planner.errors import InputError, reason
+from flatrope_planner.evaluation.report.bounds import MOST_MEMORY_BYTES, bounded, check_message, check_metadata
 from flatrope_planner.evaluation.report.shapes import Shape, shapes_of
 from flatrope_planner.planning.odometry import OdometrySample
 from flatrope_planner.planning.pose import Pose
@@ -96,12 +97,18 @@ def read_recording(bag: Path) -> Recording:
     if not bag.exists():
         msg = f"{bag} does not exist; expected the folder of a bag, or a single .mcap file"
         raise InputError(msg)
+    check_metadata(bag)
     try:
-        with AnyReader([bag]) as reader:
+        with bounded(), AnyReader([bag]) as reader:
             wanted = [c for c in reader.connections if c.msgtype in _READERS]
             for connection, log_ns, raw in reader.messages(wanted) if wanted else ():
+                check_message(connection.topic, raw)
                 message = reader.deserialize(raw, connection.msgtype)
                 _READERS[connection.msgtype](recording, connection.topic, log_ns, message)
+    except MemoryError as err:
+        remedy = "it is damaged, or cut it with `ros2 bag convert`"
+        msg = f"{bag} takes more than {MOST_MEMORY_BYTES >> 30} GiB to read: {remedy}"
+        raise InputError(msg) from err
     except Exception as err:  # damage shows in the container, its compression or a message, each with errors of its own
         msg = f"{bag} cannot be read as a bag: {reason(err)}; expected the folder of a bag, or a single .mcap file"
         raise InputError(msg) from err

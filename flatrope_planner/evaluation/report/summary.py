@@ -9,7 +9,7 @@ import numpy as np
 from flatrope_planner.domain import Floats
 from flatrope_planner.evaluation.report.recording import STAGES, Recording
 from flatrope_planner.evaluation.report.ticks import DrivenScene, Tick, stage_times_ms
-from flatrope_planner.simulation.narrator import decision_of
+from flatrope_planner.planning.stated_decision import decision_of
 
 
 def summary_of(recording: Recording, scenes: Sequence[DrivenScene], ticks: Sequence[Tick]) -> dict[str, Any]:

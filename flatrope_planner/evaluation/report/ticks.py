@@ -15,7 +15,7 @@ from flatrope_planner.evaluation.report.recording import (
 )
 from flatrope_planner.evaluation.report.shapes import Shape
 from flatrope_planner.planning.odometry import MAX_JUMP_M, MAX_SPEED_MPS, OdometrySample
-from flatrope_planner.simulation.narrator import decision_of
+from flatrope_planner.planning.stated_decision import decision_of
 
 # A picture further from t0 than this does not show what the plan was made from.
 PICTURE_TOLERANCE_NS = 60_000_000

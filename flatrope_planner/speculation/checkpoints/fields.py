@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from flatrope_planner.errors import SetupError
+from flatrope_planner.speculation.checkpoints.files import file_in, read_json
 
 CONFIG_FILE = "config.json"
-MAX_CONFIG_BYTES = 1_000_000
 # Most characters of a wrong value that a message shows.
 SHOWN = 60
 
@@ -121,30 +121,17 @@ def read_config(directory: Path) -> Fields:
     Raises:
         SetupError: when there is none.
     """
-    path = directory / CONFIG_FILE
+    path = file_in(directory, CONFIG_FILE)
     try:
-        problem, content = "", json.loads(_read_bounded(path))
+        problem, content = "", read_json(path)
         if not isinstance(content, dict):
             problem = "not an object"
-    except (OSError, ValueError, RecursionError) as err:
+    except (OSError, ValueError) as err:
         problem = (str(err).splitlines() or [type(err).__name__])[0]
     if problem:
         msg = f"{path}: no configuration of a draft ({problem}); train one with `flatrope train draft`"
         raise SetupError(msg)
     return Fields(path, content)
-
-
-def _read_bounded(path: Path) -> bytes:
-    # A pipe or a device might never end.
-    if path.exists() and not path.is_file():
-        msg = "not a file"
-        raise ValueError(msg)
-    with path.open("rb") as file:
-        raw = file.read(MAX_CONFIG_BYTES + 1)
-    if len(raw) > MAX_CONFIG_BYTES:
-        msg = f"more than {MAX_CONFIG_BYTES} bytes"
-        raise ValueError(msg)
-    return raw
 
 
 def write_config(directory: Path, content: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -10,6 +9,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from flatrope_planner.errors import SetupError
+from flatrope_planner.speculation.checkpoints.files import file_in
+from flatrope_planner.speculation.checkpoints.header import StoredTensor, read_header
 
 WEIGHTS_FILE = "model.safetensors"
 # What others keep weights in, and what to do about it.
@@ -35,16 +36,16 @@ def read_weights(
     Raises:
         SetupError: when a weight is missing, left over, of another shape or type, or not finite.
     """
-    path = directory / WEIGHTS_FILE
-    if not path.is_file():
+    path = file_in(directory, WEIGHTS_FILE)
+    if not path.exists():
         raise SetupError(_absent(path))
+    header = read_header(path, "a draft")
+    expected = {**wanted, **{name: tensor for name, tensor in (welcome or {}).items() if name in header}}
+    _check_names(path, set(header), set(expected))
+    for name, tensor in expected.items():
+        _check_form(path, name, header[name], tensor)
     try:
         with safe_open(path, framework="pt") as file:
-            names = set(file.keys())
-            expected = {**wanted, **{name: tensor for name, tensor in (welcome or {}).items() if name in names}}
-            _check_names(path, names, set(expected))
-            for name, tensor in expected.items():
-                _check_form(path, name, file.get_slice(name), tensor)
             weights = {name: file.get_tensor(name) for name in expected}
     except (OSError, SafetensorError) as err:
         reason = (str(err).splitlines() or [type(err).__name__])[0]
@@ -80,9 +81,9 @@ def _check_names(path: Path, found: set[str], wanted: set[str]) -> None:
             raise SetupError(msg)
 
 
-def _check_form(path: Path, name: str, stored: Any, wanted: Tensor) -> None:
-    shape, kind = tuple(stored.get_shape()), stored.get_dtype()
-    if shape != tuple(wanted.shape) or kind not in STORED_AS[wanted.dtype]:
+def _check_form(path: Path, name: str, stored: StoredTensor, wanted: Tensor) -> None:
+    kind, shape = stored.kind, list(stored.shape)
+    if shape != list(wanted.shape) or kind not in STORED_AS[wanted.dtype]:
         kinds = " or ".join(STORED_AS[wanted.dtype])
-        msg = f"{path}: {name} is {kind} {list(shape)}, expected {kinds} {list(wanted.shape)} as the configuration says"
+        msg = f"{path}: {name} is {kind} {shape}, expected {kinds} {list(wanted.shape)} as the configuration says"
         raise SetupError(msg)

@@ -1,0 +1,59 @@
+"""What reading a bag may take. A few kilobytes can unpack to anything, and a length in a damaged file can be any."""
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from flatrope_planner.errors import InputError
+
+# A picture of 8 megapixels in bgra8 fits twice.
+MOST_MESSAGE_BYTES = 64 * 2**20
+# All that is read of a bag stays in memory until the report is written.
+MOST_MEMORY_BYTES = 4 * 2**30
+# A bag that is compressed as a whole is unpacked into a file.
+MOST_FILE_BYTES = 16 * 2**30
+METADATA_FILE, MOST_METADATA_BYTES = "metadata.yaml", 4 * 2**20
+_STATE = Path("/proc/self/statm")
+
+
+@contextmanager
+def bounded(memory_bytes: int = MOST_MEMORY_BYTES) -> Iterator[None]:
+    """Within, this process gets so much memory beyond what it has, and writes no larger file than allowed.
+
+    More raises a MemoryError or an OSError, whichever library asks for it.
+    """
+    has_bytes = int(_STATE.read_text().split()[0]) * resource.getpagesize()
+    kinds = {resource.RLIMIT_AS: has_bytes + memory_bytes, resource.RLIMIT_FSIZE: MOST_FILE_BYTES}
+    before = {kind: resource.getrlimit(kind) for kind in kinds}
+    try:
+        for kind, most in kinds.items():
+            soft, hard = before[kind]
+            resource.setrlimit(kind, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
+        yield
+    finally:
+        for kind, limits in before.items():
+            resource.setrlimit(kind, limits)
+
+
+def check_metadata(bag: Path) -> None:
+    """Refuse a folder whose description is too large to be one.
+
+    Raises:
+        InputError: if it is.
+    """
+    file = bag / METADATA_FILE
+    if bag.is_dir() and file.is_file() and file.stat().st_size > MOST_METADATA_BYTES:
+        msg = f"{file}: {file.stat().st_size} bytes, the description of a bag has at most {MOST_METADATA_BYTES}"
+        raise InputError(msg)
+
+
+def check_message(topic: str, raw: bytes | memoryview) -> None:
+    """Refuse a message that is too large to be one of a planner's.
+
+    Raises:
+        ValueError: if it is.
+    """
+    if len(raw) > MOST_MESSAGE_BYTES:
+        msg = f"a message of {len(raw)} bytes on {topic}, at most {MOST_MESSAGE_BYTES} are read"
+        raise ValueError(msg)

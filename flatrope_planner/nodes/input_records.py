@@ -1,0 +1,145 @@
+"""Who delivers and who does not: a record of every input, and the status of them all."""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from flatrope_planner.errors import FlatropeError, reason
+from flatrope_planner.nodes.inputs import InputState
+from flatrope_planner.nodes.monitoring import Level, TaskReport
+from flatrope_planner.nodes.publishers import Publishers
+
+# Arrivals that a rate is taken from.
+RATE_ARRIVALS = 32
+# How long a change that is over is still reported (s, steady).
+CHANGE_SHOWN_S = 10.0
+
+
+@dataclass
+class InputRecord:
+    """What has come on one topic. Times are of the steady clock (s)."""
+
+    topic: str
+    # Whether nothing is amiss while nobody publishes there.
+    optional: bool = False
+    received: int = 0
+    rejected: int = 0
+    rejection: str = ""
+    last_s: float | None = None
+    # When something came that could be used.
+    used_s: float | None = None
+    frame_id: str | None = None
+    frame_changes: int = 0
+    _change: str = ""
+    _changed_s: float = 0.0
+    _arrivals_s: deque[float] = field(default_factory=lambda: deque(maxlen=RATE_ARRIVALS))
+
+    def take(self, now_s: float, use: Callable[[], None]) -> str | None:
+        """Note a message and use it; why that could not be done, None if it could.
+
+        Never raises: an exception that leaves a callback ends the node.
+        """
+        self.received += 1
+        self.last_s = now_s
+        self._arrivals_s.append(now_s)
+        try:
+            use()
+        except FlatropeError as err:
+            self.rejection = str(err)
+        except Exception as err:
+            # Nobody foresaw this one; the next message may be better.
+            self.rejection = f"{type(err).__name__}: {reason(err)}"
+        else:
+            self.used_s = now_s
+            return None
+        self.rejected += 1
+        return self.rejection
+
+    def changes_frame(self, now_s: float, frame_id: str) -> bool:
+        """Note the frame a message is in; whether the one before was in another."""
+        before, self.frame_id = self.frame_id, frame_id
+        if before is None or before == frame_id:
+            return False
+        self.frame_changes += 1
+        self._change, self._changed_s = f"frame_id of {self.topic} was {before!r} and is {frame_id!r}", now_s
+        return True
+
+    def rate_hz(self, now_s: float, timeout_s: float) -> float:
+        """Messages a second, 0 when none has come for `timeout_s`, or too few to tell."""
+        if not self._arrivals_s or now_s - self._arrivals_s[-1] > timeout_s:
+            return 0.0
+        span_s = self._arrivals_s[-1] - self._arrivals_s[0]
+        return (len(self._arrivals_s) - 1) / span_s if span_s > 0.0 else 0.0
+
+    def complaint(self, now_s: float, timeout_s: float, publishers: Publishers) -> str | None:
+        """What is wrong with the topic, in words; None if it delivers or need not."""
+        if self.optional or (self.used_s is not None and now_s - self.used_s <= timeout_s):
+            return None
+        if self.last_s is not None and now_s - self.last_s <= timeout_s:
+            return f"nothing on {self.topic} can be used: {self.rejection}"
+        if (nobody := publishers.none_heard(self.topic)) is not None:
+            return nobody
+        silent = f"though {', '.join(publishers.heard)} publishes there"
+        if self.last_s is None:
+            return f"nothing has come on {self.topic}, {silent}"
+        return f"nothing on {self.topic} for {now_s - self.last_s:.1f} s, {silent}"
+
+    def warnings(self, now_s: float, publishers: Publishers) -> list[str]:
+        """What is odd about a topic without a complaint, in words."""
+        warnings = [f"{self.topic}: {unheard}" for unheard in publishers.unheard]
+        if len(publishers.heard) > 1:
+            warnings.append(f"{self.topic} has several publishers: {', '.join(publishers.heard)}")
+        if self._change and now_s - self._changed_s <= CHANGE_SHOWN_S:
+            warnings.append(self._change)
+        return warnings
+
+    def values(self, now_s: float, timeout_s: float, publishers: Publishers) -> dict[str, str]:
+        """The record in figures."""
+        values = {
+            "topic": self.topic,
+            "publishers": str(publishers.count),
+            "rate_hz": f"{self.rate_hz(now_s, timeout_s):.1f}",
+            "received": str(self.received),
+            "rejected": str(self.rejected),
+        }
+        if self.rejection:
+            values["rejection"] = self.rejection
+        if self.frame_id is not None:
+            values |= {"frame_id": self.frame_id, "frame_changes": str(self.frame_changes)}
+        return values
+
+
+@dataclass
+class InputRecords:
+    """The records of all inputs by name."""
+
+    timeout_s: float
+    records: dict[str, InputRecord] = field(default_factory=dict)
+
+    def report(self, now_s: float, publishers: Mapping[str, Publishers], state: InputState) -> TaskReport:
+        """The state of the inputs; the worst thing first (levels: docs/topics.md)."""
+        complaints, warnings, values = [], [], {}
+        for name, record in self.records.items():
+            complaint = record.complaint(now_s, self.timeout_s, publishers[name])
+            if complaint is None:
+                warnings += record.warnings(now_s, publishers[name])
+            else:
+                complaints.append(complaint)
+            for key, value in record.values(now_s, self.timeout_s, publishers[name]).items():
+                values[f"{name}.{key}"] = value
+            if name in state.ages_s:
+                values[f"{name}.age_s"] = f"{state.ages_s[name]:.3f}"
+        level, message = _worst(complaints, warnings, state)
+        return TaskReport("inputs", level, message, values)
+
+
+def _worst(complaints: list[str], warnings: list[str], state: InputState) -> tuple[Level, str]:
+    lag = "" if state.lag is None else str(state.lag)
+    if complaints:
+        return Level.ERROR, "; ".join(complaints)
+    if state.stale is not None:
+        return Level.STALE, "; ".join(filter(None, (state.stale, lag)))
+    told = [state.missing or "", *warnings, lag]
+    if any(told):
+        return Level.WARN, "; ".join(filter(None, told))
+    return Level.OK, "all inputs arrive"
