@@ -80,7 +80,7 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
     target = _command(train, "target", _train_target, "make nano from nothing; an interrupted run goes on")
     draft = _command(train, "draft", _train_draft, "train a draft on a target's traces; an interrupted run goes on")
     corpus = _command(train, "corpus", _train_corpus, "gather the texts of a target's traces, for retrieval")
-    capture = _command(commands, "capture", _capture, "write down what nano writes and what goes on in it")
+    capture = _command(commands, "capture", _capture, "write down what a target writes and what goes on in it")
     checkpoint = commands.add_parser("checkpoint", help="look at drafts, convert them", description="Drafts on disk.")
     _add_checkpoint_commands(checkpoint.add_subparsers(metavar="WHAT", required=True))
     if training:
@@ -181,7 +181,9 @@ def _add_checkpoint_commands(commands: Any) -> None:
         parser.add_argument(
             "--tapped-layers", metavar="1,9,17", help="the target's layers the draft reads, where its files do not say"
         )
-        parser.add_argument("--weights", type=Path, metavar="FOLDER", help="nano's; default: those of the package")
+        parser.add_argument(
+            "--weights", type=Path, metavar="FOLDER", help="the target's; default: nano's, of the package"
+        )
 
 
 def _add_worker_arguments(parser: argparse.ArgumentParser) -> None:

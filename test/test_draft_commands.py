@@ -27,10 +27,9 @@ def test_from_drives_to_a_draft(
     tmp_path: Path, weights: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(capture_command, "TRAINED_FAMILIES", (Family.CURVE,))
-    monkeypatch.setattr(capture_command, "TAPPED_LAYERS", (0, 2))
     traces, out = tmp_path / "traces", tmp_path / "draft"
     options = capture_command.CaptureOptions(traces, weights, episodes=2, jobs=1)
-    header = capture_command.header_of(NanoTarget.load(weights, (0, 2)))
+    header = capture_command.header_of(NanoTarget.load(weights))
     write_header(traces, header)
     for seed in range(2):
         capture_command._capture(capture_command._Drive(Family.CURVE, capture_command.FIRST_SEED + seed, options))
@@ -39,7 +38,7 @@ def test_from_drives_to_a_draft(
     assert main([*train, "--out", str(out), "--steps", "2", "--block-size", "4"]) == 0
     draft = load_draft(out, header.fingerprint).draft
     assert isinstance(draft, BlockDraft)
-    assert (draft.config.block_size, draft.config.tapped_layers, draft.config.hidden) == (4, (0, 2), 48)
+    assert (draft.config.block_size, draft.config.tapped_layers, draft.config.hidden) == (4, (0, 1, 2), 48)
     capsys.readouterr()
     assert main([*train[:-2], "--work", str(tmp_path / "w2"), "--traces", str(tmp_path / "none")]) != 0
     assert "no traces" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.draft_checkpoint import save_draft
 from flatrope_planner.speculation.fingerprint import fingerprint
 from flatrope_planner.vla.drafting import CORPUS_FILE, DRAFTS_FOLDER, FLATROPE, DrafterKind, SpeculationOptions
-from flatrope_planner.vla.loading import NANO, NanoPlanner, load_planner
+from flatrope_planner.vla.loading import NANO, VlaPlanner, load_planner
 from flatrope_planner.vla.nano import NanoTarget
 
 NAMES = {
@@ -87,7 +87,7 @@ def test_a_draft_of_another_folder_and_kind_is_taken(shelf: Path, tmp_path: Path
     assert (planner.health.drafter, planner.health.problem) == ("hybrid-eagle3-flat", "")
 
 
-def plans_alone(planner: NanoPlanner, alone: Plan) -> str:
+def plans_alone(planner: VlaPlanner, alone: Plan) -> str:
     """Plans without a drafter; returns what it says about that."""
     before = planner.health
     assert same(planner.plan(noise_observation(0)), alone)

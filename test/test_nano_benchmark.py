@@ -22,10 +22,10 @@ from flatrope_planner.speculation.drafter import NoDrafter
 from flatrope_planner.speculation.exactness import Exactness
 from flatrope_planner.speculation.reasoner import Reasoner
 from flatrope_planner.training.collection import collect
-from flatrope_planner.vla.loading import NanoPlanner
+from flatrope_planner.vla.loading import VlaPlanner
 
 
-def planner(seed: int = 0) -> NanoPlanner:
+def planner(seed: int = 0) -> VlaPlanner:
     target = tiny_target(seed)
     return Planner(target, Reasoner(target, NoDrafter(), 8, Exactness()))
 

@@ -94,8 +94,7 @@ def test_a_node_that_does_not_exist_is_one_line_with_those_that_do(name: str) ->
     assert ended.returncode == 2
     assert ended.stderr == (
         f"there is no node {name!r}; there are bag_player_node, controller_node, diagnostics_node, faulty_planner, "
-        "plan_witness, planner_node, recorder_node, sensor_player, simulator_node, transport_probe
-"
+        "plan_witness, planner_node, recorder_node, sensor_player, simulator_node, transport_probe\n"
     )
 
 

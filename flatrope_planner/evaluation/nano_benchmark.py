@@ -20,7 +20,7 @@ from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, UNSEEN_FAMILIES, Family, Split
 from flatrope_planner.training.collection import collect
 from flatrope_planner.training.samples import TrainingSample
-from flatrope_planner.vla.loading import NANO, NanoPlanner, load_planner
+from flatrope_planner.vla.loading import NANO, VlaPlanner, load_planner
 from flatrope_planner.vla.nano import NanoPrompt, NanoTarget
 from flatrope_planner.vla.pictures import decode_picture
 
@@ -95,7 +95,7 @@ def blinded(observation: Observation) -> Observation:
     return replace(observation, frames=frames)
 
 
-def is_reproducible(one: NanoPlanner, other: NanoPlanner, observations: Sequence[Observation]) -> bool:
+def is_reproducible(one: VlaPlanner, other: VlaPlanner, observations: Sequence[Observation]) -> bool:
     """Whether both give the same words and the same bits, and the first one does so again."""
     return all(
         _fingerprint(one.plan(o)) == _fingerprint(other.plan(o)) == _fingerprint(one.plan(o)) for o in observations
@@ -127,13 +127,13 @@ def _ask_episode(weights: Path | None, task: tuple[Family, int]) -> list[Answer]
     return [_ask(planner, sample, observation_of(sample, planner.observation_spec)) for sample in samples]
 
 
-def _moments(family: Family, seed: int, viewer: NanoPlanner | NanoTarget) -> Iterator[TrainingSample]:
+def _moments(family: Family, seed: int, viewer: VlaPlanner | NanoTarget) -> Iterator[TrainingSample]:
     for index, sample in enumerate(collect(family, seed, viewer.observation_spec, Split.VAL)):
         if index % STRIDE == seed % STRIDE:
             yield sample
 
 
-def _ask(planner: NanoPlanner, sample: TrainingSample, observation: Observation) -> Answer:
+def _ask(planner: VlaPlanner, sample: TrainingSample, observation: Observation) -> Answer:
     plan, blind = planner.plan(observation), planner.plan(blinded(observation))
     off_m = np.linalg.norm(plan.trajectory.position_m[:, :2] - sample.position_m[:, :2], axis=1)
     return Answer(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from flatrope_planner.errors import InputError
 
 if TYPE_CHECKING:
-    from flatrope_planner.vla.loading import NanoPlanner
+    from flatrope_planner.vla.loading import VlaPlanner
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,7 +37,7 @@ def run_in_workers(work: Callable[[T], R], tasks: Sequence[T], jobs: int) -> Ite
 
 
 @cache
-def nano_of_this_worker(weights: Path | None) -> "NanoPlanner":
+def nano_of_this_worker(weights: Path | None) -> "VlaPlanner":
     """A planner with nano, loaded once in each process.
 
     Raises:

@@ -47,8 +47,10 @@ class OneOf:
 class PlannerParameters:
     """config/planner.param.yaml."""
 
-    target: Annotated[str, OneOf(("nano",))]
+    target: str
     weights: str
+    precision: Annotated[str, OneOf(("auto", "float32", "bfloat16"))]
+    device: str
     drafter: Annotated[str, OneOf(("hybrid", "network", "retrieval", "prompt_lookup", "none"))]
     draft: str
     draft_nodes: Annotated[int, Range(1, 127)]

@@ -290,6 +290,7 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     from flatrope_planner.speculation.exactness import Exactness, ExactnessMode
     from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
     from flatrope_planner.vla.loading import load_planner as load
+    from flatrope_planner.vla.target import PRECISIONS, Running
 
     speculation = SpeculationOptions(
         DrafterKind(parameters.drafter),
@@ -297,7 +298,8 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
         parameters.draft_nodes,
         Exactness(ExactnessMode(parameters.exactness), parameters.audit_every),
     )
-    core = load(parameters.target, Path(parameters.weights) if parameters.weights else None, speculation)
+    running = Running(parameters.cameras, PRECISIONS.get(parameters.precision), parameters.device)
+    core = load(parameters.target, Path(parameters.weights) if parameters.weights else None, speculation, running)
     warm_up(core)
     return core
 

@@ -16,6 +16,7 @@ from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
 from flatrope_planner.speculation.opening import Opening
+from flatrope_planner.speculation.sampling import Sampler, Sampling
 from flatrope_planner.speculation.slots import MAX_WIDTH
 from flatrope_planner.speculation.target import DecodingState, Prompt, StepResult, Target
 from flatrope_planner.speculation.verification import Verified, verify
@@ -48,7 +49,13 @@ class Decoder(Generic[P, S]):
     """Joins a target and a drafter."""
 
     def __init__(
-        self, target: Target[P, S], drafter: Drafter | None = None, width: int = 1, *, fixed_shape: bool = True
+        self,
+        target: Target[P, S],
+        drafter: Drafter | None = None,
+        width: int = 1,
+        *,
+        fixed_shape: bool = True,
+        sampling: Sampling | None = None,
     ) -> None:
         """Without a drafter, nothing is proposed.
 
@@ -56,6 +63,7 @@ class Decoder(Generic[P, S]):
             target: whose greedy text is written.
             drafter: who proposes.
             width: tokens of a block: the anchor and at most `width - 1` candidates.
+            sampling: how a text is drawn; None: it is the greedy one.
             fixed_shape: fill blocks up; without, a pass is as small as what is proposed, and exact only up to rounding.
 
         Raises:
@@ -64,19 +72,21 @@ class Decoder(Generic[P, S]):
         if not 1 <= width <= MAX_WIDTH:
             msg = f"decoder: width {width}, expected 1 to {MAX_WIDTH}"
             raise InputError(msg)
-        self._target, self._width = target, width
+        self._target, self._width, self._sampling = target, width, sampling
+        self._sampler: Sampler | None = None
         self._rows = -(-width // ROW_STEP) * ROW_STEP if fixed_shape else 1
         self._drafter: Drafter = drafter or NoDrafter()
 
     @torch.inference_mode()
     def decode(self, prompt: P) -> DecodedRationale[S]:
-        """The target's greedy rationale for a prompt.
+        """The target's rationale for a prompt: the greedy one, or the one that sampling draws with its seed.
 
         Raises:
             InputError: when prompt and rationale do not fit into the target's cache.
         """
         clock = _Clock()
         writing = Writing()
+        self._sampler = None if self._sampling is None else Sampler(self._sampling)
         state, opening = self._open(prompt, writing)
         prefill_s = clock.lap()
         last_is_read = self._write(state, opening, writing, clock)
@@ -99,7 +109,7 @@ class Decoder(Generic[P, S]):
         nodes, depth = self._room(writing)
         candidates = self._drafter.anticipate(prompt, nodes, depth).pruned(nodes, depth, self._target.forbidden)
         state, read = self._target.prefill(prompt, self._block(prompt.token_ids[-1], candidates))
-        opening = Opening(prompt, read, self._verify(read.block, candidates))
+        opening = Opening(prompt, read, self._verify(read.block, candidates, writing))
         writing.add(opening.verified.choices[:1], len(candidates.tokens), len(opening.verified.rows))
         opening.show(self._drafter)
         return state, opening
@@ -118,7 +128,7 @@ class Decoder(Generic[P, S]):
         candidates = self._propose(opening.foreseen if writing.round == 1 else Candidates(), writing)
         clock.draft_s += clock.lap()
         result = self._target.step(state, self._block(writing.tokens[-1], candidates))
-        verified = self._verify(result, candidates)
+        verified = self._verify(result, candidates, writing)
         clock.verify_s += clock.lap()
         self._target.commit(state, [0, *verified.rows])
         writing.add(verified.choices, len(candidates.tokens), len(verified.rows))
@@ -145,8 +155,13 @@ class Decoder(Generic[P, S]):
         block = Block.of(anchor, candidates)
         return block.padded(max(self._rows, len(block.tokens)))
 
-    def _verify(self, result: StepResult, candidates: Candidates) -> Verified:
-        return verify(result.logits, candidates, self._target.forbidden, self._target.stop_token)
+    def _verify(self, result: StepResult, candidates: Candidates, writing: Writing) -> Verified:
+        scores = result.logits
+        if self._sampler is not None:
+            rows = 1 + len(candidates.tokens)
+            places = [len(writing.tokens) + int(depth) for depth in Block.of(0, candidates).offsets]
+            scores = self._sampler.scores(scores[:rows].masked_fill(self._target.forbidden, -torch.inf), places)
+        return verify(scores, candidates, self._target.forbidden, self._target.stop_token)
 
     def _force_ending(self, writing: Writing) -> tuple[int, ...]:
         """Append the end marks that are missing, unasked; these."""

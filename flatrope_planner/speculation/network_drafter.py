@@ -11,7 +11,8 @@ from flatrope_planner.speculation.medusa import MedusaDrafter
 
 
 def network_drafter(draft: Draft, parts: BorrowedParts, shape: Shape = Shape.CHAIN) -> GuessingDrafter:
-    """Draft with a network for the target that the parts belong to."""
+    """Draft with a network for the target that the parts belong to, where it computes."""
+    draft.to(parts.device)
     if isinstance(draft, BlockDraft):
         return BlockDrafter(draft, parts, shape)
     return EagleDrafter(draft, parts, shape) if isinstance(draft, EagleDraft) else MedusaDrafter(draft, parts, shape)

@@ -1,4 +1,4 @@
-"""`flatrope capture`: traces of nano while it drives scenes of the training split, drive by drive."""
+"""`flatrope capture`: traces of a target while it drives scenes of the training split, drive by drive."""
 
 import argparse
 from collections.abc import Mapping
@@ -10,15 +10,15 @@ from pathlib import Path
 from flatrope_planner.arguments import COUNT, JOBS, output_folder
 from flatrope_planner.domain import Observation, Trajectory
 from flatrope_planner.progress import with_progress
+from flatrope_planner.simulation.camera import CAMERAS
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Family, Split
 from flatrope_planner.speculation.decoder import Decoder
 from flatrope_planner.training.capture import own_tokens, trace_of
 from flatrope_planner.training.collection import collect
 from flatrope_planner.training.traces import Trace, TraceHeader, write_drive, write_header
-from flatrope_planner.vla.nano import NanoTarget
+from flatrope_planner.vla.target import Running, VlaTarget
+from flatrope_planner.vla.targets import load_target
 
-# Layers whose states a draft reads: behind the second, the third and the last.
-TAPPED_LAYERS = (1, 2, 3)
 # Seeds that nano was neither shown nor has practised on.
 FIRST_SEED = 10_000
 
@@ -28,7 +28,7 @@ class CaptureOptions:
     """Options of `flatrope capture`."""
 
     out: Path
-    # Weights of nano, None for those of the package.
+    # Weights of the target; None: nano's, which ship with the package.
     weights: Path | None = None
     # Drives of each trained family.
     episodes: int = 40
@@ -66,7 +66,7 @@ def capture_nano(options: CaptureOptions) -> Mapping[str, object]:
         InputError: when the folder holds traces of another target.
         SetupError: when the weights are missing or do not fit.
     """
-    write_header(options.out, header_of(NanoTarget.load(options.weights, TAPPED_LAYERS)))
+    write_header(options.out, header_of(load_target(options.weights)))
     seeds = range(FIRST_SEED, FIRST_SEED + options.episodes)
     drives = [_Drive(family, seed, options) for seed in seeds for family in TRAINED_FAMILIES]
     missing = [drive for drive in drives if not drive.path.exists()]
@@ -78,16 +78,15 @@ def capture_nano(options: CaptureOptions) -> Mapping[str, object]:
     return {"drives": len(drives), "captured": len(missing), "out": str(options.out)}
 
 
-def header_of(target: NanoTarget) -> TraceHeader:
-    """Whose traces nano's are."""
-    config = target.config
+def header_of(target: VlaTarget) -> TraceHeader:
+    """Whose traces they are."""
     return TraceHeader(
         target.fingerprint,
-        config.text_hidden,
-        config.vocab_size,
-        TAPPED_LAYERS,
-        config.mrope_section,
-        config.rope_theta,
+        target.sizes.hidden,
+        target.sizes.vocab_size,
+        target.draft_layers,
+        target.mrope_section,
+        target.rope_theta,
     )
 
 
@@ -110,9 +109,10 @@ def _capture(drive: _Drive) -> None:
 
 
 @cache
-def _target(weights: Path | None) -> NanoTarget:
-    """nano, loaded once in each process."""
+def _target(weights: Path | None) -> VlaTarget:
+    """The target, loaded once in each process; it sees the cameras that the simulator has."""
     import torch
 
     torch.set_num_threads(1)
-    return NanoTarget.load(weights, TAPPED_LAYERS)
+    target = load_target(weights, running=Running(tuple(camera.name for camera in CAMERAS)))
+    return target.tapping(target.draft_layers)

@@ -14,10 +14,11 @@ from flatrope_planner.speculation.checkpoints.layout import AnyConfig, Layout
 from flatrope_planner.speculation.checkpoints.speculators import SpeculatorsLayout
 from flatrope_planner.speculation.checkpoints.stored import EMBEDDINGS, HEAD, StoredDraft, read_stored, write_stored
 from flatrope_planner.speculation.checkpoints.weights import WEIGHTS_FILE
-from flatrope_planner.speculation.draft_checkpoint import TargetSizes, check_sizes, own_layout
+from flatrope_planner.speculation.draft_checkpoint import check_sizes, own_layout
 from flatrope_planner.speculation.eagle_draft import EagleDraftConfig
 from flatrope_planner.speculation.medusa import MedusaConfig
-from flatrope_planner.vla.nano import NanoTarget
+from flatrope_planner.vla.target import VlaTarget
+from flatrope_planner.vla.targets import load_target
 
 OURS = "flatrope"
 FOREIGN = (BlockLayout.name, SpeculatorsLayout.name, EagleLayout.name)
@@ -59,7 +60,7 @@ def inspect_draft(directory: Path, tapped_layers: tuple[int, ...] | None, weight
         "parameters": sum(weight.numel() for weight in floats),
         "precision": sorted({str(weight.dtype).removeprefix("torch.") for weight in floats}),
         "megabytes": round((directory / WEIGHTS_FILE).stat().st_size / BYTES_PER_MEGABYTE, 2),
-        "fits": _fits(directory, stored, NanoTarget.load(weights)),
+        "fits": _fits(directory, stored, load_target(weights)),
     }
 
 
@@ -79,7 +80,7 @@ def convert_draft(
         msg = f"{out} is not an empty folder; name one that is, or that is not there yet"
         raise InputError(msg)
     stored = read_stored(source, tapped_layers)
-    target = NanoTarget.load(weights)
+    target = load_target(weights)
     _check(source, stored, target)
     if layout == OURS:
         converted = replace(stored, fingerprint=target.fingerprint, borrowed={})
@@ -127,7 +128,7 @@ def _facts(stored: StoredDraft) -> dict[str, object]:
     }
 
 
-def _fits(directory: Path, stored: StoredDraft, target: NanoTarget) -> str:
+def _fits(directory: Path, stored: StoredDraft, target: VlaTarget) -> str:
     """Whether a draft fits, in words."""
     try:
         _check(directory, stored, target)
@@ -136,7 +137,7 @@ def _fits(directory: Path, stored: StoredDraft, target: NanoTarget) -> str:
     return "yes" if stored.fingerprint else "its sizes do; convert it to say so for good"
 
 
-def _check(directory: Path, stored: StoredDraft, target: NanoTarget) -> None:
+def _check(directory: Path, stored: StoredDraft, target: VlaTarget) -> None:
     """Refuse a draft that another target's parts or sizes went into.
 
     Raises:
@@ -145,8 +146,7 @@ def _check(directory: Path, stored: StoredDraft, target: NanoTarget) -> None:
     if stored.fingerprint not in (None, target.fingerprint):
         msg = f"{directory}: a draft for target {stored.fingerprint}, but the target is {target.fingerprint}"
         raise SetupError(msg)
-    config = target.config
-    check_sizes(directory, stored.config, TargetSizes(config.text_hidden, config.vocab_size, config.layers))
+    check_sizes(directory, stored.config, target.sizes)
     parts = {EMBEDDINGS: target.parts.embeddings.weight, HEAD: target.parts.head.get_parameter("weight")}
     for name, copy in stored.borrowed.items():
         if not torch.equal(copy.to(parts[name].dtype), parts[name]):
@@ -154,16 +154,16 @@ def _check(directory: Path, stored: StoredDraft, target: NanoTarget) -> None:
             raise SetupError(msg)
 
 
-def _foreign(config: AnyConfig, layout: str, target: NanoTarget) -> Layout:
+def _foreign(config: AnyConfig, layout: str, target: VlaTarget) -> Layout:
     if layout not in _CAN_HOLD[type(config)]:
         msg = f"the layout {layout} has no place for a draft of the family {FAMILIES[type(config)]}"
         raise InputError(msg)
     if layout == SpeculatorsLayout.name:
         return SpeculatorsLayout()
-    return EagleLayout() if layout == EagleLayout.name else BlockLayout(target.config.layers)
+    return EagleLayout() if layout == EagleLayout.name else BlockLayout(target.sizes.layers)
 
 
-def _copies(config: AnyConfig, layout: str, target: NanoTarget) -> dict[str, torch.Tensor]:
+def _copies(config: AnyConfig, layout: str, target: VlaTarget) -> dict[str, torch.Tensor]:
     """Parts of the target that the layout keeps beside a draft."""
     if layout != SpeculatorsLayout.name:
         return {}

@@ -6,6 +6,7 @@ car rolls on at its speed whatever the plan says: then its motion does not tell 
 A student may also drive itself, while the teacher says what it would have done (DAgger, Ross et al. 2011).
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -101,13 +102,15 @@ def collect(
     rng = np.random.default_rng([list(Family).index(family), list(Split).index(split), seed, 1])
     disturbance, driver = Disturbance(rng), ReferenceDriver(world)
     buffer = ObservationBuffer(spec)
-    rig = SensorRig(world, buffer, TICK_STEPS)
+    picture_steps = math.gcd(round(spec.frame_period_s / STEP_S), TICK_STEPS)
+    rig = SensorRig(world, buffer, picture_steps)
     sights = _Sights(world)
     previous: ReferencePlan | None = None
     while not world.outcome.failures and not world.outcome.done:
         rig.sense()
-        if world.steps % TICK_STEPS == 0:
+        if world.steps % picture_steps == 0:
             sights.note()
+        if world.steps % TICK_STEPS == 0:
             plan, at = driver.plan(), Pose2D(*ego_pose(world))
             followed, moment = plan.trajectory, _moment(buffer)
             if moment is not None:

@@ -1,4 +1,4 @@
-"""`flatrope train draft`: from traces of nano to a draft that can ship."""
+"""`flatrope train draft`: from traces of a target to a draft that can ship."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from flatrope_planner.training.draft_kinds import SIZES_OF_KIND, DraftKind, Draf
 from flatrope_planner.training.draft_scoring import DraftLoss
 from flatrope_planner.training.target import StopRequest
 from flatrope_planner.training.traces import read_header
-from flatrope_planner.vla.nano import NanoTarget
+from flatrope_planner.vla.targets import load_target
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--work", type=output_folder, default=plain.work, help="checkpoint (default: %(default)s)")
     parser.add_argument("--out", type=output_folder, default=Path("out/train/flatrope"), help="default: %(default)s")
-    parser.add_argument("--weights", type=Path, metavar="FOLDER", help="nano's; default: those of the package")
+    parser.add_argument("--weights", type=Path, metavar="FOLDER", help="the target's; default: nano's, of the package")
     schemes = [scheme.value for scheme in RotaryScheme]
     parser.add_argument(
         "--scheme", choices=schemes, help=f"positions of block and eagle3 (default: {sizes.scheme.value})"
@@ -111,7 +111,7 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
         raise InputError(msg)
     torch.set_num_threads(command.jobs)
     header = read_header(command.training.traces)
-    target = NanoTarget.load(command.weights)
+    target = load_target(command.weights)
     if target.fingerprint != header.fingerprint:
         msg = (
             f"{command.training.traces}: traces of target {header.fingerprint}, but the target is {target.fingerprint}"

@@ -9,4 +9,4 @@ def additive(mask: Tensor) -> Tensor:
 
     Scaled-dot-product attention takes a bool mask as what it is; eager attention adds it, so that it hides nothing.
     """
-    return torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)
+    return torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, torch.finfo(torch.float32).min)

@@ -1,12 +1,13 @@
-"""Drafters for nano: what lies beside its weights, made ready for it."""
+"""Drafters for a target: what lies beside its weights, made ready for it."""
 
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import TypeVar
 
 from flatrope_planner.speculation.block_drafter import Shape
 from flatrope_planner.speculation.checkpoints.layout import Draft
-from flatrope_planner.speculation.draft_checkpoint import TargetSizes, load_draft
+from flatrope_planner.speculation.draft_checkpoint import load_draft
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
 from flatrope_planner.speculation.exactness import Exactness
 from flatrope_planner.speculation.hybrid import HybridDrafter
@@ -14,7 +15,10 @@ from flatrope_planner.speculation.network_drafter import network_drafter
 from flatrope_planner.speculation.prompt_lookup import PromptLookupDrafter
 from flatrope_planner.speculation.rationale_corpus import RationaleCorpus
 from flatrope_planner.speculation.retrieval_drafter import RetrievalDrafter
-from flatrope_planner.vla.nano import SHIPPED_WEIGHTS, NanoTarget
+from flatrope_planner.vla.nano import SHIPPED_WEIGHTS
+from flatrope_planner.vla.target import VlaTarget
+
+T = TypeVar("T", bound=VlaTarget)
 
 CORPUS_FILE = "rationales.json"
 DRAFTS_FOLDER = "drafts"
@@ -44,7 +48,7 @@ class SpeculationOptions:
     exactness: Exactness = field(default_factory=Exactness)
 
 
-def new_drafter(options: SpeculationOptions, target: NanoTarget, weights: Path | None) -> tuple[NanoTarget, Drafter]:
+def new_drafter(options: SpeculationOptions, target: T, weights: Path | None) -> tuple[T, Drafter]:
     """A drafter, and the target showing the layers that it wants to see.
 
     Args:
@@ -71,26 +75,23 @@ def new_drafter(options: SpeculationOptions, target: NanoTarget, weights: Path |
     return tapping, HybridDrafter(network, retrieval_of(target, weights, Shape.TREE))
 
 
-def draft_of(folder: Path, target: NanoTarget) -> Draft:
+def draft_of(folder: Path, target: VlaTarget) -> Draft:
     """A trained draft for this target.
 
     Raises:
         SetupError: when it is missing, broken, or for another target.
     """
-    config = target.config
-    return load_draft(
-        folder, target.fingerprint, TargetSizes(config.text_hidden, config.vocab_size, config.layers)
-    ).draft
+    return load_draft(folder, target.fingerprint, target.sizes).draft
 
 
-def retrieval_of(target: NanoTarget, weights: Path | None, shape: Shape) -> RetrievalDrafter:
+def retrieval_of(target: VlaTarget, weights: Path | None, shape: Shape) -> RetrievalDrafter:
     """Retrieval over the corpus beside the target's weights; over the drive alone where there is none.
 
     Raises:
         InputError: when the corpus is broken, or of another target.
     """
     file = beside(weights) / CORPUS_FILE
-    corpus = RationaleCorpus.load(file, target.config.vocab_size) if file.exists() else RationaleCorpus()
+    corpus = RationaleCorpus.load(file, target.sizes.vocab_size) if file.exists() else RationaleCorpus()
     return RetrievalDrafter(corpus.context_counts(), shape)
 
 

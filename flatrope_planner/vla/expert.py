@@ -64,13 +64,7 @@ class ActionExpert(nn.Module):
             offset: (S,), slots of the memory that count: up to and including `<|traj_future_start|>`.
             rope_delta: (S,), of the request.
         """
-        length = memory.keys[0].shape[2]
-        hidden = self.trunk(
-            inputs_embeds=self._embed(action, time),
-            attention_mask=additive(expert_mask(offset, length)).to(self.out_proj.weight.dtype),
-            position_ids=expert_positions(offset, rope_delta),
-            **{cache_argument(type(self.trunk).forward): JoinedCache(memory.keys, memory.values)},
-        ).last_hidden_state
+        hidden = run_expert(self.trunk, self._embed(action, time), memory, offset, rope_delta)
         velocity: Tensor = self.out_proj(hidden)
         return velocity
 
@@ -80,13 +74,28 @@ class ActionExpert(nn.Module):
         return embedded
 
 
+def run_expert(
+    trunk: Qwen3VLTextModel, embedded: Tensor, memory: KeyValues, offset: Tensor, rope_delta: Tensor
+) -> Tensor:
+    """States (S, 64, hidden) of embedded points (S, 64, hidden) that read the target's memory and one another."""
+    length = memory.keys[0].shape[2]
+    mask = additive(expert_mask(offset, length)).to(embedded)
+    hidden: Tensor = trunk(
+        inputs_embeds=embedded,
+        attention_mask=mask,
+        position_ids=expert_positions(offset, rope_delta),
+        **{cache_argument(type(trunk).forward): JoinedCache(memory.keys, memory.values)},
+    ).last_hidden_state
+    return hidden
+
+
 def expert_positions(offset: Tensor, rope_delta: Tensor) -> Tensor:
     """Positions (3, S, 64): the 64 points count on behind the last token of the rationale, equal on all axes."""
-    return (torch.arange(FUTURE_POINTS) + (offset + rope_delta)[:, None]).expand(3, -1, -1)
+    return (torch.arange(FUTURE_POINTS, device=offset.device) + (offset + rope_delta)[:, None]).expand(3, -1, -1)
 
 
 def expert_mask(offset: Tensor, length: int) -> Tensor:
     """Bool (S, 1, 64, length + 64), True where attended: the memory before the offset, and all 64 points."""
-    slots = torch.arange(length + FUTURE_POINTS)
+    slots = torch.arange(length + FUTURE_POINTS, device=offset.device)
     seen = (slots < offset[:, None]) | (slots >= length)
     return seen[:, None, None].expand(-1, 1, FUTURE_POINTS, -1)

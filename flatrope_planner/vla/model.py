@@ -1,33 +1,22 @@
 """nano's network: a Qwen3-VL target and the action expert that reads its keys and values."""
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from transformers import Qwen3VLForConditionalGeneration
 
 from flatrope_planner.errors import SetupError
-from flatrope_planner.speculation.slots import Layout, cache_argument
+from flatrope_planner.speculation.slots import Layout
 from flatrope_planner.vla import tokenizer as tok
-from flatrope_planner.vla.attention_mask import additive
 from flatrope_planner.vla.config import NanoConfig, vlm_config
 from flatrope_planner.vla.expert import ActionExpert
+from flatrope_planner.vla.reading import Reader, Reading
 from flatrope_planner.vla.tokenizer import NanoTokenizer
 from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
 
 # Highest frequency (cycles over all bins) in the first embeddings of the ego-history bins.
 HISTORY_MAX_FREQUENCY = 60.0
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What the text model makes of n tokens in each of S sequences."""
-
-    # (S, n, hidden), normalised.
-    hidden: Tensor
-    # (taps, S, n, hidden), behind the layers asked for.
-    tapped: Tensor
 
 
 class NanoModel(nn.Module):
@@ -55,40 +44,8 @@ class NanoModel(nn.Module):
         layout: Layout | None = None,
         taps: tuple[int, ...] = (),
     ) -> Reading:
-        """Run the text model over new tokens.
-
-        Args:
-            ids: (S, n) tokens.
-            positions: (3, S, n) rotary positions.
-            cache: takes the keys and values (`vla.cache`).
-            features: of the pictures, flattened over all image tokens in `ids`; None when there are none.
-            layout: which slots of the cache each token sees; None: causal, without a past.
-            taps: text layers whose hidden states are wanted.
-        """
-        embeds = self.vlm.get_input_embeddings()(ids)
-        text_model = self.vlm.model.language_model
-        # The cache, and what the pictures add.
-        extra: dict[str, object] = {cache_argument(type(text_model).forward): cache}
-        if features is not None:
-            slots = ids == self.image_pad
-            embeds = embeds.masked_scatter(slots[..., None], features.tokens.to(embeds.dtype))
-            extra |= {
-                "visual_pos_masks": slots,
-                "deepstack_visual_embeds": [level.flatten(0, 1) for level in features.deepstack],
-            }
-        causal = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()[None, None]
-        out = text_model(
-            inputs_embeds=embeds,
-            attention_mask=additive(causal),
-            position_ids=positions,
-            output_hidden_states=bool(taps),
-            layout=layout,
-            **extra,
-        )
-        hidden: Tensor = out.last_hidden_state
-        # The list of hidden states begins with the embeddings.
-        levels = [out.hidden_states[layer + 1] for layer in taps]
-        return Reading(hidden, torch.stack(levels) if levels else hidden.new_empty(0, *hidden.shape))
+        """Run the text model over new tokens; see `Reader.read`."""
+        return Reader(self.vlm, self.image_pad).read(ids, positions, cache, features, layout, taps)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(..., hidden) -> (..., vocabulary)."""

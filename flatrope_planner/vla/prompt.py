@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flatrope_planner.vla import tokenizer as tok
-from flatrope_planner.vla.config import TOKEN_COLUMNS, TOKEN_ROWS, TOKENS_PER_PICTURE
-from flatrope_planner.vla.tokenizer import NanoTokenizer
+from flatrope_planner.vla.config import TOKEN_COLUMNS, TOKEN_ROWS
+from flatrope_planner.vla.tokenizer import VlaTokenizer
 
 SYSTEM_TEXT = "You are a driving assistant that generates safe and accurate actions."
 INSTRUCTION_TEXT = "output the chain-of-thought reasoning of the driving process, then output the future trajectory."
@@ -32,38 +32,68 @@ class PromptTokens:
         return int(self.positions.max()) + 1 - len(self.ids)
 
 
+@dataclass(frozen=True)
+class PictureSlot:
+    """A picture's place in a prompt."""
+
+    # Merged tokens.
+    rows: int
+    columns: int
+    # Text before it.
+    label: str = ""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the picture takes."""
+        return self.rows * self.columns
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """int64 (3, tokens): time, height and width from the picture's first token on."""
+        rows, columns = np.divmod(np.arange(self.tokens), self.columns)
+        return np.stack([np.zeros_like(rows), rows, columns])
+
+
 def prompt_texts() -> list[str]:
     """All fixed text of a prompt, piece by piece as it is tokenised."""
     return [*ROLES, SYSTEM_TEXT, INSTRUCTION_TEXT, "\n"]
 
 
-def build_prompt(tokenizer: NanoTokenizer, pictures: int, history_bins: Sequence[int], command: str) -> PromptTokens:
-    """Lay out a prompt for that many pictures, the 48 bins of the ego history and a command ("" for none)."""
-    picture = tok.VISION_START + tok.IMAGE_PAD * TOKENS_PER_PICTURE + tok.VISION_END
-    history = tok.HISTORY_START + "".join(map(tok.history_token, history_bins)) + tok.HISTORY_END
-    route = tok.ROUTE_START + command + tok.ROUTE_END if command else ""
-    turns = (SYSTEM_TEXT, picture * pictures + history + route + INSTRUCTION_TEXT)
+def build_prompt(tokenizer: VlaTokenizer, pictures: int, history_bins: Sequence[int], command: str) -> PromptTokens:
+    """Lay out nano's prompt: that many pictures, the 48 bins of the ego history and a command ("" for none)."""
+    return lay_out(tokenizer, [PictureSlot(TOKEN_ROWS, TOKEN_COLUMNS)] * pictures, history_bins, command or None)
+
+
+def lay_out(
+    tokenizer: VlaTokenizer, pictures: Sequence[PictureSlot], history_bins: Sequence[int], route: str | None
+) -> PromptTokens:
+    """Lay out a prompt: pictures in order, the ego history's bins and a route (None for none)."""
+    seen = "".join(f"{slot.label}{tok.VISION_START}{tok.IMAGE_PAD * slot.tokens}{tok.VISION_END}" for slot in pictures)
+    history = tok.HISTORY_START + "".join(map(tokenizer.history_token, history_bins)) + tok.HISTORY_END
+    way = tok.ROUTE_START + route + tok.ROUTE_END if route is not None else ""
+    turns = (SYSTEM_TEXT, seen + history + way + INSTRUCTION_TEXT)
     text = "".join(f"{tok.IM_START}{role}{turn}{tok.IM_END}\n" for role, turn in zip(ROLES, turns, strict=False))
     ids = np.array(tokenizer.encode(f"{text}{tok.IM_START}{ROLES[2]}{tok.COT_START}"))
     is_history = (ids >= tokenizer.history_ids.start) & (ids < tokenizer.history_ids.stop)
-    return PromptTokens(ids, mrope_positions(ids, tokenizer.image_pad), tuple(np.flatnonzero(is_history).tolist()))
+    positions = mrope_positions(ids, tokenizer.image_pad, pictures)
+    return PromptTokens(ids, positions, tuple(np.flatnonzero(is_history).tolist()))
 
 
-def mrope_positions(ids: NDArray[np.int64], image_pad: int) -> NDArray[np.int64]:
+def mrope_positions(ids: NDArray[np.int64], image_pad: int, pictures: Sequence[PictureSlot]) -> NDArray[np.int64]:
     """Qwen3-VL's positions: text counts on, a picture spans rows and columns and advances the count by the longer.
 
     Returns:
         int64 (3, L).
     """
-    rows, columns = np.divmod(np.arange(TOKENS_PER_PICTURE), TOKEN_COLUMNS)
-    picture = np.stack([np.zeros_like(rows), rows, columns])
+    ahead = iter(pictures)
     pieces = []
     count = index = 0
     while index < len(ids):
         if ids[index] == image_pad:
-            pieces.append(picture + count)
-            index += TOKENS_PER_PICTURE
-            count += max(TOKEN_ROWS, TOKEN_COLUMNS)
+            slot = next(ahead)
+            pieces.append(slot.places + count)
+            index += slot.tokens
+            count += max(slot.rows, slot.columns)
         else:
             pieces.append(np.full((3, 1), count))
             index += 1

@@ -1,4 +1,4 @@
-"""nano's own byte-level BPE tokenizer: learnt from rationales, with Qwen's, Alpamayo's and the ego-history tokens."""
+"""Byte-level BPE tokenizers with Qwen's, Alpamayo's and the ego-history tokens; nano learns its own from rationales."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -67,17 +67,59 @@ def train_tokenizer(texts: Iterable[str]) -> Tokenizer:
     return tokenizer
 
 
-class NanoTokenizer:
+class VlaTokenizer:
     """Text <-> ids, with the special tokens by name."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        """Wrap a tokenizer made by `train_tokenizer`."""
+    def __init__(self, tokenizer: Tokenizer, history_numbers: range = range(HISTORY_BINS)) -> None:
+        """Wrap a tokenizer in which `<i..>` of these numbers are the bins of the ego history.
+
+        Raises:
+            SetupError: when a token that every target needs is missing.
+        """
         self._tokenizer = tokenizer
         self.size: int = tokenizer.get_vocab_size()
         self.image_pad = self.special(IMAGE_PAD)
         self.cot_end = self.special(COT_END)
         self.future_start = self.special(FUTURE_START)
-        self.history_offset = self.special(history_token(0))
+        self._history_numbers = history_numbers
+        self.history_offset = self.special(self.history_token(0))
+
+    def special(self, token: str) -> int:
+        """The id of a token written as it is.
+
+        Raises:
+            SetupError: when the tokenizer has no such token.
+        """
+        index = self._tokenizer.token_to_id(token)
+        if index is None:
+            msg = f"tokenizer: no token {token}; it belongs to another model"
+            raise SetupError(msg)
+        return int(index)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text; special tokens in it become their ids."""
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def decode(self, ids: Sequence[int], *, marks: bool = False) -> str:
+        """Text of ids, special tokens left out unless `marks` are wanted."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=not marks))
+
+    def token_text(self, token: int) -> str:
+        """Text of one token, special or not."""
+        return str(self._tokenizer.decode([token], skip_special_tokens=False))
+
+    @property
+    def history_ids(self) -> range:
+        """Ids of the ego-history bins, in order."""
+        return range(self.history_offset, self.history_offset + len(self._history_numbers))
+
+    def history_token(self, index: int) -> str:
+        """The token of one bin of the ego history."""
+        return history_token(self._history_numbers[index])
+
+
+class NanoTokenizer(VlaTokenizer):
+    """The tokenizer that `train_tokenizer` makes."""
 
     @classmethod
     def load(cls, directory: Path) -> "NanoTokenizer":
@@ -103,32 +145,3 @@ class NanoTokenizer:
     def save(self, directory: Path) -> None:
         """Write `tokenizer.json`."""
         self._tokenizer.save(str(directory / TOKENIZER_FILE))
-
-    def special(self, token: str) -> int:
-        """The id of a token written as it is.
-
-        Raises:
-            SetupError: when the tokenizer has no such token.
-        """
-        index = self._tokenizer.token_to_id(token)
-        if index is None:
-            msg = f"tokenizer: no token {token}; it belongs to another model"
-            raise SetupError(msg)
-        return int(index)
-
-    def encode(self, text: str) -> list[int]:
-        """Ids of a text; special tokens in it become their ids."""
-        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Text of ids, special tokens left out."""
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
-
-    def token_text(self, token: int) -> str:
-        """Text of one token, special or not."""
-        return str(self._tokenizer.decode([token], skip_special_tokens=False))
-
-    @property
-    def history_ids(self) -> range:
-        """Ids of the ego-history bins, in order."""
-        return range(self.history_offset, self.history_offset + HISTORY_BINS)

@@ -1,6 +1,7 @@
 """The action space: acceleration and curvature of a unicycle, every 0.1 s (Alpamayo's `UnicycleAccelCurvature`).
 
-Angles are counter-clockwise, the ego starts at the origin, heading along x.
+Angles are counter-clockwise, the ego starts at the origin, heading along x. Sums are taken in the order of Alpamayo's
+own code, so that in single precision the results are its own to the last bit or nearly so.
 """
 
 from dataclasses import dataclass
@@ -36,11 +37,11 @@ def action_to_trajectory(action: Tensor, speed_mps: Tensor, period_s: float = FU
     accel, curvature = action.unbind(-1)
     start = speed_mps[..., None]
     speed = torch.cat([start, start + (accel * period_s).cumsum(-1)], dim=-1)
-    way = speed[..., :-1] * period_s + 0.5 * accel * period_s**2
-    yaw = torch.cat([torch.zeros_like(start), (curvature * way).cumsum(-1)], dim=-1)
+    turned = (curvature * speed[..., :-1] * period_s).cumsum(-1) + (curvature * accel * (0.5 * period_s**2)).cumsum(-1)
+    yaw = torch.cat([torch.zeros_like(start), turned], dim=-1)
     # (..., N + 1, 2)
-    velocity = speed[..., None] * _heading(yaw)
-    position = (0.5 * period_s * (velocity[..., :-1, :] + velocity[..., 1:, :])).cumsum(-2)
+    half_steps = speed[..., None] * _heading(yaw) * (0.5 * period_s)
+    position = half_steps[..., :-1, :].cumsum(-2) + half_steps[..., 1:, :].cumsum(-2)
     return Motion(position, yaw[..., 1:], speed[..., 1:])
 
 
@@ -69,8 +70,7 @@ def trajectory_to_action(
         (..., N, 2), m/s^2 and 1/m.
     """
     steps = torch.diff(position_m, dim=-2, prepend=torch.zeros_like(position_m[..., :1, :]))
-    raw_yaw = _unwrap(torch.cat([torch.zeros_like(yaw_rad[..., :1]), yaw_rad], dim=-1))
-    yaw = _fit_from(raw_yaw[..., :1], raw_yaw[..., 1:], period_s)
+    yaw = _fit_from(torch.zeros_like(yaw_rad[..., :1]), _unwrap(yaw_rad), period_s)
     speed = _fit_speed(steps, yaw, period_s, first=speed_mps)
     one = torch.ones_like(speed[..., 1:])
     accel = _fit_ratio(one, torch.diff(speed, dim=-1) / period_s, period_s)
@@ -84,14 +84,14 @@ def estimate_speed(position_m: Tensor, rotation: Tensor, period_s: float) -> Ten
     return _fit_speed(torch.diff(position_m[..., :2], dim=-2), yaw, period_s)[..., -1]
 
 
-def to_trajectory(motion: Motion, action: Tensor) -> Trajectory:
+def to_trajectory(motion: Motion, action: Tensor, height_m: float = 0.0) -> Trajectory:
     """One motion (no leading axes) as the domain's trajectory on flat ground."""
-    flat = torch.zeros_like(motion.position_m[:, :1])
+    flat = torch.full_like(motion.position_m[:, :1], height_m)
     return Trajectory(
-        position_m=torch.cat([motion.position_m, flat], dim=1).double().numpy(),
-        yaw_rad=motion.yaw_rad.double().numpy(),
-        speed_mps=motion.speed_mps.double().numpy(),
-        action=action.double().numpy(),
+        position_m=torch.cat([motion.position_m, flat], dim=1).double().cpu().numpy(),
+        yaw_rad=motion.yaw_rad.double().cpu().numpy(),
+        speed_mps=motion.speed_mps.double().cpu().numpy(),
+        action=action.double().cpu().numpy(),
     )
 
 
@@ -110,7 +110,7 @@ def _smoothness(order: int, size: int, weight: float, period_s: float, like: Ten
     rows = torch.eye(size, dtype=like.dtype, device=like.device)
     for _ in range(order):
         rows = torch.diff(rows, dim=0)
-    return weight / period_s ** (2 * order) * rows.mT @ rows
+    return weight / period_s ** (2 * order) * (rows.mT @ rows)
 
 
 def _solve(matrix: Tensor, right: Tensor) -> Tensor:
@@ -126,32 +126,24 @@ def _fit_speed(steps: Tensor, yaw: Tensor, period_s: float, first: Tensor | None
     design[..., row, :, row] = heading[..., :-1, :].movedim(-2, 0)
     design[..., row, :, row + 1] = heading[..., 1:, :].movedim(-2, 0)
     # (..., 2N, N + 1)
-    design = _interleaved(design)
-    matrix = design.mT @ design + _smoothness(3, n + 1, SPEED_SMOOTHNESS, period_s, steps)
-    right = (design.mT @ (steps * 2.0 / period_s).flatten(-2)[..., None])[..., 0]
+    design = design.flatten(-3, -2)
+    data, penalty = design.mT @ design, _smoothness(3, n + 1, SPEED_SMOOTHNESS, period_s, steps)
+    right = (design.mT @ (2.0 / period_s * steps).flatten(-2)[..., None])[..., 0]
     ridge = SPEED_RIDGE * torch.eye(n + 1, dtype=steps.dtype, device=steps.device)
-    return _solve_pinned(matrix + ridge, right, first)
-
-
-def _interleaved(design: Tensor) -> Tensor:
-    return design.flatten(-3, -2)
-
-
-def _solve_pinned(matrix: Tensor, right: Tensor, first: Tensor | None) -> Tensor:
-    """Solve; with `first`, for all unknowns but the first, whose value is given."""
     if first is None:
-        return _solve(matrix, right)
+        return _solve(data + penalty + ridge, right)
     pinned = first[..., None]
-    rest = _solve(matrix[..., 1:, 1:], right[..., 1:] - matrix[..., 1:, 0] * pinned)
-    return torch.cat([pinned, rest], dim=-1)
+    right = right[..., 1:] - data[..., 1:, 0] * pinned - penalty[1:, 0] * pinned
+    return torch.cat([pinned, _solve((data + penalty + ridge)[..., 1:, 1:], right)], dim=-1)
 
 
 def _fit_from(first: Tensor, rest: Tensor, period_s: float) -> Tensor:
     """A smooth sequence (..., N + 1) near `rest` (..., N) that begins with `first` (..., 1)."""
     n = rest.shape[-1]
     penalty = _smoothness(3, n + 1, YAW_SMOOTHNESS, period_s, rest)
-    data = (1.0 + YAW_RIDGE) * torch.eye(n, dtype=rest.dtype, device=rest.device)
-    fitted = _solve((data + penalty[1:, 1:]).expand(*rest.shape[:-1], n, n), rest - penalty[1:, 0] * first)
+    eye = torch.eye(n, dtype=rest.dtype, device=rest.device)
+    matrix = (eye + penalty[1:, 1:] + YAW_RIDGE * eye).expand(*rest.shape[:-1], n, n)
+    fitted = _solve(matrix, rest - penalty[1:, 0] * first)
     return torch.cat([first, fitted], dim=-1)
 
 

@@ -29,9 +29,9 @@ GRID = (PICTURE_HEIGHT // PATCH_PX, PICTURE_WIDTH // PATCH_PX)
 class VisionFeatures:
     """What the text model gets of N pictures."""
 
-    # (N, 70, hidden): take the place of the image tokens.
+    # (N, tokens, hidden): take the place of the image tokens.
     tokens: Tensor
-    # One (N, 70, hidden) for each of the first text layers.
+    # One (N, tokens, hidden) for each of the first text layers.
     deepstack: tuple[Tensor, ...]
 
 
@@ -42,14 +42,14 @@ class VisionEncoder(nn.Module):
     pos_weights: Tensor
     rotary_positions: Tensor
 
-    def __init__(self, tower: Qwen3VLVisionModel) -> None:
-        """Prepare the position tables for the one picture size."""
+    def __init__(self, tower: Qwen3VLVisionModel, grid: tuple[int, int] = GRID) -> None:
+        """Prepare the position tables for the one picture size, given as rows and columns of patches."""
         super().__init__()
         # Kept out of the module tree: the tower belongs to the target.
         object.__setattr__(self, "tower", tower)
-        grid = torch.tensor([[1, *GRID]])
+        place = torch.tensor([[1, *grid]])
         indices, weights = get_vision_interpolation_indices_and_weights(
-            grid,
+            place,
             num_grid_per_side=tower.num_grid_per_side,
             mode=tower.interpolation_mode,
             align_corners=tower.interpolation_align_corners,
@@ -57,10 +57,10 @@ class VisionEncoder(nn.Module):
         )
         self.register_buffer("pos_indices", indices, persistent=False)
         self.register_buffer("pos_weights", weights[:, :, None], persistent=False)
-        self.register_buffer("rotary_positions", get_vision_position_ids(grid, MERGE), persistent=False)
+        self.register_buffer("rotary_positions", get_vision_position_ids(place, MERGE), persistent=False)
 
     def forward(self, pictures: Tensor) -> VisionFeatures:
-        """Encode uint8 (N, 160, 448, 3) RGB pictures."""
+        """Encode uint8 (N, H, W, 3) RGB pictures of the grid's size."""
         tower: Qwen3VLVisionModel = self.tower
         hidden = self._embed(patchify(pictures))
         cos, sin = tower.rotary_pos_emb(hidden, self.rotary_positions)
@@ -84,11 +84,11 @@ class VisionEncoder(nn.Module):
 
 
 def patchify(pictures: Tensor) -> Tensor:
-    """uint8 (N, H, W, 3) -> float (N, 280, 768) in [-1, 1]: patches in Qwen's order, merged blocks together."""
-    rows, columns = GRID[0] // MERGE, GRID[1] // MERGE
+    """uint8 (N, H, W, 3) -> float (N, patches, 768) in [-1, 1]: in Qwen's order, merged blocks together."""
+    rows, columns = (size // PATCH_PX // MERGE for size in pictures.shape[1:3])
     blocks = pictures.reshape(-1, rows, MERGE, PATCH_PX, columns, MERGE, PATCH_PX, 3)
     # (N, row, column, row in block, column in block, channel, y, x)
-    patches = blocks.permute(0, 1, 4, 2, 5, 7, 3, 6).reshape(len(pictures), GRID[0] * GRID[1], -1)
+    patches = blocks.permute(0, 1, 4, 2, 5, 7, 3, 6).reshape(len(pictures), rows * columns * MERGE**2, -1)
     return patches.to(torch.float32) / 127.5 - 1.0
 
 

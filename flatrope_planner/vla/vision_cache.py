@@ -25,8 +25,9 @@ class VisionCache:
         return len(self._known)
 
     def features(self, picture: Image) -> VisionFeatures:
-        """Features of a picture of the target's size."""
-        key = hashlib.blake2b(picture.tobytes(), digest_size=16).digest()
+        """Features of a picture."""
+        shape = repr(picture.shape).encode()
+        key = hashlib.blake2b(picture.tobytes(), digest_size=16, key=shape).digest()
         found = self._known.pop(key, None)
         if found is None:
             self.misses += 1

@@ -1,0 +1,63 @@
+"""Cameras by name: what Alpamayo calls them, their order in a prompt, and their labels."""
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+
+from flatrope_planner.errors import InputError
+
+# By index: the order of pictures in a prompt.
+CAMERAS = ("cross_left", "front_wide", "cross_right", "rear_left", "rear_tele", "rear_right", "front_tele")
+# What a prompt with labels calls them (Alpamayo 1.5).
+LABELS = (
+    "Front left camera",
+    "Front camera",
+    "Front right camera",
+    "Rear left camera",
+    "Rear camera",
+    "Rear right camera",
+    "Front telephoto camera",
+)
+# The four cameras that the released models are shown.
+USUAL = ("cross_left", "front_wide", "cross_right", "front_tele")
+FRAMES_PER_CAMERA = 4
+FRAME_PERIOD_S = 0.1
+
+# Names of the data set: camera_front_wide_120fov, and shorter.
+_DECORATION = re.compile(r"^camera_|_\d+(fov)?$")
+
+
+def camera_index(name: str) -> int:
+    """The index of a camera by its name, with or without the data set's decoration.
+
+    Raises:
+        InputError: for a name that is none.
+    """
+    plain = _DECORATION.sub("", _DECORATION.sub("", name.lower()))
+    if plain not in CAMERAS:
+        msg = f"camera {name!r}: Alpamayo has none of this name, expected some of {', '.join(CAMERAS)}"
+        raise InputError(msg)
+    return CAMERAS.index(plain)
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Cameras in the order of a prompt.
+
+    Raises:
+        InputError: for an unknown name, two names of one camera, or none at all.
+    """
+    ordered = sorted(names, key=camera_index)
+    if not ordered:
+        msg = "cameras: none, expected at least one"
+        raise InputError(msg)
+    for one, other in pairwise(ordered):
+        if camera_index(one) == camera_index(other):
+            msg = f"cameras: {one} and {other} are the same one"
+            raise InputError(msg)
+    return tuple(ordered)
+
+
+def labels(name: str, frames: int) -> list[str]:
+    """The text before each picture of a camera, oldest first (Alpamayo 1.5)."""
+    texts = [f"frame {number} " for number in range(frames)]
+    return [f"{LABELS[camera_index(name)]}: {texts[0]}", *texts[1:]]

@@ -1,0 +1,195 @@
+"""What a checkpoint's `config.json` fixes, in the words of this package; class paths in it are read, never imported."""
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from flatrope_planner.dimensions import FUTURE_PERIOD_S, FUTURE_POINTS, HISTORY_TOKENS
+from flatrope_planner.vla.alpamayo.fields import Section
+from flatrope_planner.vla.alpamayo.files import CONFIG_FILE, read_json
+from flatrope_planner.vla.unicycle import (
+    ACTION_RIDGE,
+    ACTION_SMOOTHNESS,
+    SPEED_RIDGE,
+    SPEED_SMOOTHNESS,
+    YAW_RIDGE,
+    YAW_SMOOTHNESS,
+)
+
+# Pixels of a picture where the configuration says nothing: what NVIDIA's own inference uses.
+MIN_PIXELS, MAX_PIXELS = 163_840, 196_608
+# Weights of the action space's fits, as its class names them.
+FITS = {
+    "theta_lambda": YAW_SMOOTHNESS,
+    "theta_ridge": YAW_RIDGE,
+    "v_lambda": SPEED_SMOOTHNESS,
+    "v_ridge": SPEED_RIDGE,
+    "a_lambda": ACTION_SMOOTHNESS,
+    "a_ridge": ACTION_RIDGE,
+    "kappa_lambda": ACTION_SMOOTHNESS,
+    "kappa_ridge": ACTION_RIDGE,
+}
+
+
+class Release(Enum):
+    """Which Alpamayo, by the `model_type` of its configuration."""
+
+    R1 = "alpamayo_r1"
+    V1_5 = "alpamayo1_5"
+
+
+@dataclass(frozen=True)
+class VocabularyConfig:
+    """Tokens that were added to the backbone's."""
+
+    # `<i0>` ... of the trajectories, future ones first.
+    numbers: int
+    # Those of the ego history begin here.
+    history_start: int
+    history_bins: int
+    # All tokens, and the id of `<i0>`; None where the configuration does not say.
+    size: int | None
+    first_number: int | None
+    # Name of a trajectory mark -> its id.
+    marks: dict[str, int]
+
+
+@dataclass(frozen=True)
+class DeltaConfig:
+    """How steps of the ego history are cut into bins."""
+
+    minimum_m: tuple[float, ...]
+    maximum_m: tuple[float, ...]
+    bins: int
+
+
+@dataclass(frozen=True)
+class ActionConfig:
+    """Scales of acceleration (m/s^2) and curvature (1/m), and steps of the flow."""
+
+    mean: tuple[float, float]
+    std: tuple[float, float]
+    flow_steps: int
+    guidance: float
+
+
+@dataclass(frozen=True)
+class EmbeddingConfig:
+    """How noisy actions are embedded."""
+
+    layers: int
+    hidden: int
+    max_frequency: float
+    fourier_features: int
+
+
+@dataclass(frozen=True)
+class AlpamayoConfig:
+    """A checkpoint's configuration."""
+
+    release: Release
+    backbone: str
+    precision: str
+    vocabulary: VocabularyConfig
+    delta: DeltaConfig
+    action: ActionConfig
+    embedding: EmbeddingConfig
+    output_bias: bool
+    # Fields in which the expert differs from the backbone's text model.
+    expert: dict[str, Any]
+    token_budget: int
+    min_pixels: int
+    max_pixels: int
+
+    @classmethod
+    def load(cls, checkpoint: Path) -> "AlpamayoConfig":
+        """Read `config.json`.
+
+        Raises:
+            SetupError: naming the field that is missing, or not as this package can run it.
+        """
+        path = checkpoint / CONFIG_FILE
+        content = read_json(path)
+        whole = Section(path, content)
+        releases = [release.value for release in Release]
+        if content.get("model_type") not in releases:
+            whole.refuse("model_type", " or ".join(releases))
+        whole.must_be("vlm_backend", "qwenvl3")
+        whole.must_be("tokens_per_history_traj", HISTORY_TOKENS)
+        whole.must_be("expert_non_causal_attention", expected=True)
+        delta = _delta(whole)
+        expert = content.get("expert_cfg") or {}
+        if not isinstance(expert, dict):
+            whole.refuse("expert_cfg", "an object")
+        return cls(
+            release=Release(content["model_type"]),
+            backbone=whole.text("vlm_name_or_path"),
+            precision=whole.text("model_dtype", "bfloat16"),
+            vocabulary=_vocabulary(whole, delta.bins),
+            delta=delta,
+            action=_action(whole),
+            embedding=_embedding(whole),
+            output_bias=whole.built_as("action_out_proj_cfg", "Linear").flag("bias", default=True),
+            expert=expert,
+            token_budget=whole.whole("tokens_per_future_traj", 64),
+            min_pixels=whole.whole("min_pixels", MIN_PIXELS),
+            max_pixels=whole.whole("max_pixels", MAX_PIXELS),
+        )
+
+
+def _vocabulary(whole: Section, history_bins: int) -> VocabularyConfig:
+    start = whole.section("traj_tokenizer_cfg").whole("num_bins") if whole.holds("traj_tokenizer_cfg") else 0
+    numbers = whole.whole("traj_vocab_size", 768)
+    if start + history_bins > numbers:
+        whole.refuse("traj_vocab_size", f"at least {start + history_bins}, the bins of future and history")
+    whole.must_be("add_special_tokens", expected=True)
+    marks = whole.section("traj_token_ids") if whole.holds("traj_token_ids") else None
+    names = ("history", "future", "history_start", "future_start", "history_end", "future_end")
+    return VocabularyConfig(
+        numbers=numbers,
+        history_start=start,
+        history_bins=history_bins,
+        size=whole.whole("vocab_size") if whole.holds("vocab_size") else None,
+        first_number=whole.whole("traj_token_start_idx") if whole.holds("traj_token_start_idx") else None,
+        marks={name: marks.whole(name) for name in names} if marks else {},
+    )
+
+
+def _delta(whole: Section) -> DeltaConfig:
+    section = whole.built_as("hist_traj_tokenizer_cfg", "DeltaTrajectoryTokenizer")
+    section.must_be("predict_yaw", expected=False)
+    minimum = section.numbers("ego_xyz_min", (-4.0, -4.0, -10.0))
+    maximum = section.numbers("ego_xyz_max", (4.0, 4.0, 10.0))
+    if not all(low < high for low, high in zip(minimum, maximum, strict=True)):
+        section.refuse("ego_xyz_max", f"more than ego_xyz_min, {minimum}")
+    return DeltaConfig(minimum, maximum, section.whole("num_bins", 1000))
+
+
+def _action(whole: Section) -> ActionConfig:
+    space = whole.built_as("action_space_cfg", "UnicycleAccelCurvatureActionSpace")
+    for key, weight in FITS.items():
+        space.must_be(key, weight)
+    space.must_be("n_waypoints", FUTURE_POINTS)
+    space.must_be("dt", FUTURE_PERIOD_S)
+    flow = whole.built_as("diffusion_cfg", "FlowMatching")
+    flow.must_be("int_method", "euler")
+    return ActionConfig(
+        mean=(space.number("accel_mean", 0.0), space.number("curvature_mean", 0.0)),
+        std=(space.number("accel_std", 1.0), space.number("curvature_std", 1.0)),
+        flow_steps=flow.whole("num_inference_steps", 10),
+        guidance=flow.number("inference_guidance_weight", 1.0),
+    )
+
+
+def _embedding(whole: Section) -> EmbeddingConfig:
+    section = whole.built_as("action_in_proj_cfg", "PerWaypointActionInProjV2")
+    features = section.whole("num_fourier_feats", 20)
+    if features % 2:
+        section.refuse("num_fourier_feats", "an even number, sine and cosine")
+    return EmbeddingConfig(
+        layers=section.whole("num_enc_layers", 4),
+        hidden=section.whole("hidden_size", 1024),
+        max_frequency=section.number("max_freq", 100.0),
+        fourier_features=features,
+    )

@@ -1,0 +1,31 @@
+"""All weights of an Alpamayo, under the names that they have in its checkpoints."""
+
+from torch import Tensor, nn
+from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration, Qwen3VLTextConfig
+
+from flatrope_planner.dimensions import ACTION_SIZE
+from flatrope_planner.vla.alpamayo.action_space import ActionSpace
+from flatrope_planner.vla.alpamayo.config import AlpamayoConfig
+from flatrope_planner.vla.alpamayo.expert import ActionEmbedding, new_trunk
+from flatrope_planner.vla.expert import run_expert
+from flatrope_planner.vla.target import Memory
+
+
+class AlpamayoModel(nn.Module):
+    """A Qwen3-VL and the action expert that reads its keys and values."""
+
+    def __init__(self, config: AlpamayoConfig, vlm: Qwen3VLConfig, expert: Qwen3VLTextConfig) -> None:
+        """Random weights."""
+        super().__init__()
+        self.vlm = Qwen3VLForConditionalGeneration(vlm)
+        self.expert = new_trunk(expert)
+        self.action_in_proj = ActionEmbedding(config.embedding, expert.hidden_size)
+        self.action_out_proj = nn.Linear(expert.hidden_size, ACTION_SIZE, bias=config.output_bias)
+        self.action_space = ActionSpace(config.action)
+
+    def velocity(self, action: Tensor, time: Tensor, seen: Memory) -> Tensor:
+        """Velocity (S, 64, 2) of the flow at noisy actions (S, 64, 2) and times (S,)."""
+        embedded = self.action_in_proj(action, time)
+        hidden = run_expert(self.expert, embedded, seen.memory, seen.offset, seen.rope_delta)
+        velocity: Tensor = self.action_out_proj(hidden)
+        return velocity

@@ -1,0 +1,239 @@
+"""Alpamayo as a target: reads up to seven cameras and the ego history, writes a rationale, draws trajectories."""
+
+from collections.abc import Sequence
+from functools import cache, partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from flatrope_planner.domain import Image, Observation, ObservationSpec, Trajectory
+from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.speculation.candidates import Block, Candidates
+from flatrope_planner.speculation.slots import MAX_WIDTH
+from flatrope_planner.vla.alpamayo import cameras as cam
+from flatrope_planner.vla.alpamayo.action_space import speed_at_t0
+from flatrope_planner.vla.alpamayo.backbone import check_processor, expert_config, load_backbone
+from flatrope_planner.vla.alpamayo.config import AlpamayoConfig, Release
+from flatrope_planner.vla.alpamayo.files import find_backbone
+from flatrope_planner.vla.alpamayo.flow import guided, sample_flow
+from flatrope_planner.vla.alpamayo.guidance import without_route
+from flatrope_planner.vla.alpamayo.history import encode_steps
+from flatrope_planner.vla.alpamayo.model import AlpamayoModel
+from flatrope_planner.vla.alpamayo.pictures import resized, target_size
+from flatrope_planner.vla.alpamayo.vocabulary import load_vocabulary
+from flatrope_planner.vla.alpamayo.weights import load_weights, without_storage
+from flatrope_planner.vla.config import MERGE, PATCH_PX
+from flatrope_planner.vla.prompt import PictureSlot, lay_out
+from flatrope_planner.vla.reading import Reader
+from flatrope_planner.vla.request import VlaPrompt, VlaState
+from flatrope_planner.vla.target import PRECISIONS, Room, Running, VlaTarget
+from flatrope_planner.vla.tokenizer import ROUTE_END, ROUTE_START, VlaTokenizer, history_token
+from flatrope_planner.vla.unicycle import to_trajectory
+from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
+from flatrope_planner.vla.vision_cache import VisionCache
+
+# Longest prompt: seven cameras of four pictures have about 5300 tokens.
+MAX_PROMPT = 8192
+
+
+class AlpamayoTarget(VlaTarget):
+    """A published Alpamayo. Holds nothing of a request but the features of recent pictures."""
+
+    def __init__(
+        self,
+        model: AlpamayoModel,
+        tokenizer: VlaTokenizer,
+        config: AlpamayoConfig,
+        spec: ObservationSpec,
+        tapped_layers: tuple[int, ...] = (),
+    ) -> None:
+        """Wrap a network.
+
+        Args:
+            model: the network.
+            tokenizer: its tokenizer.
+            config: of the checkpoint.
+            spec: cameras and frames, in the order of the prompt.
+            tapped_layers: text layers whose hidden states a drafter wants.
+        """
+        first = tokenizer.special(history_token(0))
+        super().__init__(
+            Reader(model.vlm, tokenizer.image_pad),
+            tokenizer,
+            range(first, first + config.vocabulary.numbers),
+            Room(MAX_PROMPT, config.token_budget),
+            tapped_layers,
+        )
+        self._model, self._config, self._spec = model.eval(), config, spec
+        self.token_budget = config.token_budget
+        self._encoder = cache(partial(VisionEncoder, model.vlm.model.visual))
+        self.vision_cache = VisionCache(self._encode, capacity=2 * len(spec.cameras) * spec.frames_per_camera)
+
+    @classmethod
+    def load(
+        cls, checkpoint: Path, tapped_layers: tuple[int, ...] = (), running: Running | None = None
+    ) -> "AlpamayoTarget":
+        """Read a checkpoint in NVIDIA's layout, and its backbone's settings beside it.
+
+        Args:
+            checkpoint: folder of config.json and the weights.
+            tapped_layers: text layers whose hidden states a drafter wants.
+            running: cameras, precision and device.
+
+        Raises:
+            SetupError: naming the file and what was expected of it.
+            InputError: for cameras that Alpamayo does not know.
+        """
+        how = running or Running()
+        spec = ObservationSpec(cam.in_order(how.cameras or cam.USUAL), cam.FRAMES_PER_CAMERA, cam.FRAME_PERIOD_S)
+        config = AlpamayoConfig.load(checkpoint)
+        if config.precision not in PRECISIONS:
+            msg = f"{checkpoint}: model_dtype is {config.precision!r}, expected {', '.join(PRECISIONS)}"
+            raise SetupError(msg)
+        backbone = find_backbone(checkpoint, config.backbone)
+        check_processor(backbone)
+        tokenizer = load_vocabulary(checkpoint, backbone, config.release, config.vocabulary)
+        vlm = load_backbone(backbone, tokenizer.size)
+        expert = expert_config(checkpoint, config, vlm.text_config)
+        with without_storage():
+            model = AlpamayoModel(config, vlm, expert)
+        load_weights(model, checkpoint, how.precision or PRECISIONS[config.precision], how.place())
+        return cls(model, tokenizer, config, spec, tapped_layers)
+
+    def tapping(self, layers: tuple[int, ...]) -> "AlpamayoTarget":
+        """The same target, showing the hidden states behind these text layers."""
+        return AlpamayoTarget(self._model, self._tokenizer, self._config, self._spec, layers)
+
+    @property
+    def observation_spec(self) -> ObservationSpec:
+        """Cameras and frames that `prepare` wants; it takes fewer, too."""
+        return self._spec
+
+    @property
+    def release(self) -> Release:
+        """Which Alpamayo it is."""
+        return self._config.release
+
+    @property
+    def model(self) -> AlpamayoModel:
+        """The network."""
+        return self._model
+
+    @torch.inference_mode()
+    def prepare(self, observation: Observation) -> VlaPrompt:
+        """Encode the pictures that are new and lay out the prompt.
+
+        Raises:
+            InputError: when there are pictures of unknown cameras, of unequal number, or not oldest first.
+        """
+        pictures, slots = [], list[PictureSlot]()
+        for label, image in self._pictures(observation):
+            slots.append(self._slot(image, label))
+            pictures.append(self.vision_cache.features(image))
+        levels = zip(*(features.deepstack for features in pictures), strict=True)
+        features = VisionFeatures(
+            torch.cat([features.tokens for features in pictures], dim=1),
+            tuple(torch.cat(level, dim=1) for level in levels),
+        )
+        history = observation.ego_history
+        position, rotation = (torch.from_numpy(each).float() for each in (history.position_m, history.rotation))
+        bins = encode_steps(position, self._config.delta).tolist()
+        route = (observation.command or None) if self._config.release is Release.V1_5 else None
+        tokens = lay_out(self._tokenizer, slots, bins, route)
+        return VlaPrompt(tokens, features, speed_at_t0(position, rotation), float(position[-1, 2]))
+
+    @torch.inference_mode()
+    def trajectories(self, state: VlaState, noise: Tensor) -> tuple[Trajectory, ...]:
+        """See `VlaTarget.trajectories`; samples share the request's one rationale and its keys and values."""
+        scaled = self.scaled_actions(state, noise)
+        space = self._model.action_space
+        motions = space.motion(scaled, state.speed_mps.to(scaled).expand(len(noise)))
+        actions = space.actions(scaled)
+        return tuple(to_trajectory(motions[i], actions[i], state.height_m) for i in range(len(noise)))
+
+    @torch.inference_mode()
+    def scaled_actions(self, state: VlaState, noise: Tensor) -> Tensor:
+        """What the flow makes of noise (samples, 64, 2): actions in the scale of the action space."""
+        velocity = partial(self._model.velocity, seen=self._memory(state, len(noise)))
+        return sample_flow(velocity, noise.to(self.device), self._config.action.flow_steps)
+
+    @torch.inference_mode()
+    def without_route(self, prompt: VlaPrompt, written: Sequence[int]) -> VlaState:
+        """What the target would have read, had nobody told it the route: the same rationale behind the other prompt.
+
+        Args:
+            prompt: with a route.
+            written: tokens of the rationale, end marks included.
+
+        Raises:
+            InputError: when the prompt has no route.
+        """
+        start, end = (self._tokenizer.special(mark) for mark in (ROUTE_START, ROUTE_END))
+        plain = without_route(prompt, start, end)
+        state, _ = self.prefill(plain, Block.of(plain.token_ids[-1], Candidates()))
+        for first in range(0, len(written), MAX_WIDTH):
+            anchor, *rest = written[first : first + MAX_WIDTH]
+            self.step(state, Block.of(anchor, Candidates.chain(rest, "")))
+            self.commit(state, range(1 + len(rest)))
+        return state
+
+    @torch.inference_mode()
+    def guided_actions(self, state: VlaState, plain: VlaState, noise: Tensor, weight: float | None = None) -> Tensor:
+        """As `scaled_actions`, guided away from what the flow does without the route.
+
+        Args:
+            state: behind the prompt with the route.
+            plain: of `without_route`.
+            noise: (samples, 64, 2).
+            weight: 1 is no guidance; None: the checkpoint's own.
+        """
+        with_route, without = (
+            partial(self._model.velocity, seen=self._memory(each, len(noise))) for each in (state, plain)
+        )
+        action = self._config.action
+        velocity = guided(with_route, without, action.guidance if weight is None else weight)
+        return sample_flow(velocity, noise.to(self.device), action.flow_steps)
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """What stands before the end mark of the rationale, other marks as they are; nothing where there is none."""
+        before = list(tokens)
+        if self._tokenizer.cot_end not in before:
+            return ""
+        kept = before[: before.index(self._tokenizer.cot_end)]
+        return self._tokenizer.decode(kept, marks=True).strip()
+
+    def _pictures(self, observation: Observation) -> list[tuple[str, Image]]:
+        """Pictures in the order of the prompt, with the text before each."""
+        frames = observation.frames
+        known = {cam.camera_index(name): name for name in self._spec.cameras}
+        taken = {camera: len(pictures) for camera, pictures in frames.items()}
+        order = cam.in_order(frames)
+        if not set(map(cam.camera_index, order)) <= known.keys() or len(set(taken.values())) != 1:
+            msg = f"observation: pictures {taken}, expected equally many of some of {', '.join(self._spec.cameras)}"
+            raise InputError(msg)
+        shown = list[tuple[str, Image]]()
+        for camera in order:
+            stamps = [frame.stamp_ns for frame in frames[camera]]
+            if stamps != sorted(stamps):
+                msg = f"observation: pictures of {camera} at {stamps} ns, expected the oldest first"
+                raise InputError(msg)
+            labels = cam.labels(camera, len(stamps)) if self._config.release is Release.V1_5 else [""] * len(stamps)
+            shown += zip(labels, (frame.image for frame in frames[camera]), strict=True)
+        return shown
+
+    def _size(self, image: Image) -> tuple[int, int]:
+        height, width, _ = image.shape
+        return target_size(height, width, self._config.min_pixels, self._config.max_pixels)
+
+    def _slot(self, image: Image, label: str) -> PictureSlot:
+        height, width = self._size(image)
+        return PictureSlot(height // PATCH_PX // MERGE, width // PATCH_PX // MERGE, label)
+
+    def _encode(self, image: Image) -> VisionFeatures:
+        # One picture at a time: the result must not depend on which others were new.
+        height, width = self._size(image)
+        picture = torch.from_numpy(resized(image, (height, width)))[None].to(self.device)
+        encoder = self._encoder((height // PATCH_PX, width // PATCH_PX)).to(self.device)
+        features: VisionFeatures = encoder(picture)
+        return features

@@ -1,0 +1,129 @@
+"""From the shards of a checkpoint into a model, each weight once, with nothing missing and nothing left over."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from flatrope_planner.errors import SetupError, reason
+from flatrope_planner.vla.alpamayo.files import CONFIG_FILE, read_json
+
+WEIGHTS_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+MEMORY_FILE = Path("/proc/meminfo")
+BYTES_PER_GIGABYTE = 1e9
+
+
+@contextmanager
+def without_storage() -> Iterator[None]:
+    """Modules made in here hold parameters without storage, while their buffers are computed as ever."""
+    register = nn.Module.register_parameter
+
+    def on_meta(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        if parameter is not None:
+            parameter = nn.Parameter(parameter.to("meta"), requires_grad=False)
+        register(module, name, parameter)
+
+    nn.Module.register_parameter = on_meta  # type: ignore[assignment,method-assign]
+    try:
+        yield
+    finally:
+        nn.Module.register_parameter = register  # type: ignore[method-assign]
+
+
+def load_weights(model: nn.Module, checkpoint: Path, precision: torch.dtype, device: torch.device) -> None:
+    """Fill a model, at this precision and on this device.
+
+    Raises:
+        SetupError: when a file is missing or damaged, weights are missing, strange or of another shape, or memory is
+            too small for them.
+    """
+    shards = _shards(checkpoint)
+    wanted = model.state_dict()
+    parameters = {name for name, _ in model.named_parameters()}
+    _check_memory(checkpoint, sum(weight.numel() for weight in wanted.values()) * precision.itemsize, device)
+    found = set[str]()
+    for path, names in shards.items():
+        read = _read(path, names, wanted)
+        placed = {name: value.to(device, precision) for name, value in read.items()}
+        model.load_state_dict(placed, strict=False, assign=True)
+        found |= placed.keys()
+    # Frequencies and scales are in the configuration, too; some checkpoints leave them out.
+    missing = sorted(parameters - found)
+    if missing:
+        msg = f"{checkpoint}: {missing[0]} is missing ({len(missing)} in all), expected by {CONFIG_FILE}"
+        raise SetupError(msg)
+    for module in model.modules():
+        for name, buffer in module.named_buffers(recurse=False):
+            is_scale = buffer.is_floating_point() and name not in module._non_persistent_buffers_set  # noqa: SLF001
+            setattr(module, name, buffer.to(device, precision if is_scale else buffer.dtype))
+
+
+def _shards(checkpoint: Path) -> dict[Path, set[str] | None]:
+    """Weight files and the names in each; None where there is but one file."""
+    index = checkpoint / INDEX_FILE
+    if not index.is_file():
+        return {checkpoint / WEIGHTS_FILE: None}
+    content: dict[str, Any] = read_json(index)
+    names = content.get("weight_map")
+    if not isinstance(names, dict) or not all(isinstance(file, str) for file in names.values()):
+        msg = f"{index}: no weight_map, expected the file of each weight"
+        raise SetupError(msg)
+    shards: dict[Path, set[str] | None] = {}
+    for file in sorted(set(names.values())):
+        path = checkpoint / Path(file).name
+        if not path.is_file():
+            msg = f"{path}: missing, expected as one of the {len(set(names.values()))} files that {index.name} names"
+            raise SetupError(msg)
+        shards[path] = {name for name, place in names.items() if place == file}
+    return shards
+
+
+def _read(path: Path, names: set[str] | None, wanted: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of one file, compared with what a model wants."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            held = set(file.keys())
+            for name in sorted(held if names is None else names):
+                _check_weight(path, name, list(file.get_slice(name).get_shape()) if name in held else None, wanted)
+            return {name: file.get_tensor(name) for name in held}
+    except (OSError, SafetensorError) as err:
+        msg = f"{path}: expected the weights of the checkpoint ({reason(err)})"
+        raise SetupError(msg) from err
+
+
+def _check_weight(path: Path, name: str, shape: list[int] | None, wanted: dict[str, Tensor]) -> None:
+    if shape is None:
+        msg = f"{path}: {name} is missing, expected as {INDEX_FILE} says"
+        raise SetupError(msg)
+    if name not in wanted:
+        msg = f"{path}: {name} is no weight of the model that {CONFIG_FILE} describes"
+        raise SetupError(msg)
+    if shape != list(wanted[name].shape):
+        msg = f"{path}: {name} is {shape}, expected {list(wanted[name].shape)} by {CONFIG_FILE} and the backbone's"
+        raise SetupError(msg)
+
+
+def _check_memory(checkpoint: Path, needed: int, device: torch.device) -> None:
+    """Refuse weights that do not fit, before any is read."""
+    free = free_memory(device)
+    if free is not None and needed > free:
+        need_gb, free_gb = needed / BYTES_PER_GIGABYTE, free / BYTES_PER_GIGABYTE
+        msg = f"{checkpoint}: weights of {need_gb:.1f} GB, expected no more than the {free_gb:.1f} GB free on {device}"
+        raise SetupError(msg)
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Bytes that are free on a device; None where the system does not say."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        lines = MEMORY_FILE.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    kilobytes = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), None)
+    return None if kilobytes is None else int(kilobytes) * 1024

@@ -1,0 +1,89 @@
+"""Which targets there are, and how one is found by what its user calls it. A new target is one more line here."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.vla.alpamayo.config import Release
+from flatrope_planner.vla.alpamayo.files import cached_folder
+from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
+from flatrope_planner.vla.config import CONFIG_FILE, MODEL_TYPE
+from flatrope_planner.vla.nano import NanoTarget
+from flatrope_planner.vla.target import Running, VlaTarget
+
+NANO = "nano"
+
+Loader = Callable[[Path | None, tuple[int, ...], Running], VlaTarget]
+
+
+def _alpamayo(folder: Path | None, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
+    return AlpamayoTarget.load(folder or Path(), tapped_layers, running)
+
+
+def _nano(folder: Path | None, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
+    if running.device not in ("auto", "cpu"):
+        msg = f"device is {running.device!r}, expected cpu or auto: nano is too small for another"
+        raise InputError(msg)
+    loaded = NanoTarget.load(folder, tapped_layers)
+    return loaded if running.precision is None else loaded.at(running.precision)
+
+
+# `model_type` of a configuration -> who reads the folder.
+LOADERS: dict[str, Loader] = {
+    MODEL_TYPE: _nano,
+    Release.R1.value: _alpamayo,
+    Release.V1_5.value: _alpamayo,
+}
+
+
+def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), running: Running | None = None) -> VlaTarget:
+    """The target whose weights lie in a folder.
+
+    Args:
+        weights: the folder; None: nano's, which ship with the package.
+        tapped_layers: text layers whose hidden states a drafter wants.
+        running: cameras, precision and device.
+
+    Raises:
+        SetupError: when weights are missing, damaged or of no target that is known.
+        InputError: when they cannot be run as asked.
+    """
+    # A folder without a configuration is taken for one of nano, whose loader says what is missing.
+    load = LOADERS.get(_model_type(weights) or MODEL_TYPE, _nano)
+    return load(weights, tapped_layers, running or Running())
+
+
+def find_target(name: str) -> Path | None:
+    """The folder of a target's weights by its name: nano (None), a folder, or an id in the local Hugging Face cache.
+
+    Raises:
+        InputError: when there is none of that name.
+        SetupError: when the folder holds something else.
+    """
+    if name == NANO:
+        return None
+    folder = Path(name).expanduser()
+    cached = folder if folder.is_dir() else cached_folder(name)
+    if cached is None:
+        msg = (
+            f"there is no target {name!r}; there is {NANO}, "
+            "and any folder, or Hugging Face id in the local cache, of an Alpamayo checkpoint"
+        )
+        raise InputError(msg)
+    if _model_type(cached) not in LOADERS:
+        msg = f"{cached / CONFIG_FILE}: model_type is {_model_type(cached)!r}, expected {', '.join(LOADERS)}"
+        raise SetupError(msg)
+    return cached
+
+
+def _model_type(weights: Path | None) -> str:
+    """What a configuration says it is, "" for nothing."""
+    if weights is None:
+        return ""
+    try:
+        content = json.loads((weights / CONFIG_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    kind = content.get("model_type") if isinstance(content, dict) else None
+    return kind if isinstance(kind, str) else ""

@@ -1,0 +1,234 @@
+"""What is said of a checkpoint that cannot be run: one line that names the file and what was expected of it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_alpamayo import CASES, observation, write_checkpoint
+from tokenizers import Tokenizer
+
+from flatrope_planner.bringup.configuration import default_parameters
+from flatrope_planner.domain import CameraFrame, Observation
+from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.nodes.parameters import PlannerParameters
+from flatrope_planner.nodes.planner_node import load_planner as load_for_node
+from flatrope_planner.vla.alpamayo import weights as alpamayo_weights
+from flatrope_planner.vla.alpamayo.cameras import USUAL
+from flatrope_planner.vla.alpamayo.config import Release
+from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
+from flatrope_planner.vla.alpamayo.vocabulary import marks_of
+from flatrope_planner.vla.loading import load_planner
+from flatrope_planner.vla.target import Running
+from flatrope_planner.vla.targets import find_target, load_target
+
+WEIGHTS = "model-00001-of-00002.safetensors"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(tmp_path_factory.mktemp("whole"), shards=2).parent
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy to be damaged."""
+    return Path(shutil.copytree(whole, tmp_path / "copy")) / "checkpoint"
+
+
+def edit(path: Path, **changes: object) -> None:
+    """Change fields of a JSON file, "a__b" for the field b of a; None takes a field out."""
+    content: dict[str, Any] = json.loads(path.read_text())
+    for key, value in changes.items():
+        *outer, last = key.split("__")
+        at = content
+        for part in outer:
+            at = at[part]
+        if value is None:
+            del at[last]
+        else:
+            at[last] = value
+    path.write_text(json.dumps(content))
+
+
+def reweigh(path: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> None:
+    weights = load_file(path)
+    change(weights)
+    save_file(weights, path)
+
+
+CONFIG_FAULTS: list[tuple[dict[str, object], str]] = [
+    ({"model_type": "llama"}, r"model_type is 'llama', expected alpamayo_r1 or alpamayo1_5"),
+    ({"vlm_backend": "internvl"}, r"vlm_backend is 'internvl', expected 'qwenvl3'"),
+    ({"vlm_name_or_path": "nvidia/nowhere"}, r"vlm_name_or_path is 'nvidia/nowhere'; expected its config\.json in"),
+    ({"diffusion_cfg___target_": "a.b.DDPM"}, r"diffusion_cfg\._target_ is 'a\.b\.DDPM', expected a path that ends in"),
+    ({"diffusion_cfg": None}, r"diffusion_cfg is missing, expected an object"),
+    ({"action_space_cfg__n_waypoints": 32}, r"action_space_cfg\.n_waypoints is 32, expected 64"),
+    ({"action_space_cfg__v_ridge": 0.5}, r"action_space_cfg\.v_ridge is 0\.5, expected 0\.0001"),
+    ({"action_space_cfg__accel_std": "wide"}, r"action_space_cfg\.accel_std is 'wide', expected a number"),
+    ({"hist_traj_tokenizer_cfg__predict_yaw": True}, r"predict_yaw is True, expected False"),
+    ({"expert_cfg__head_dim": 8}, r"expert_cfg\.head_dim is 8, expected 16"),
+    ({"expert_cfg__num_attention_heads": 3}, r"num_attention_heads is 3, expected a multiple of 2 key-value heads"),
+    ({"traj_vocab_size": 3500}, r"traj_vocab_size is 3500, expected at least 4000"),
+    ({"vocab_size": 4711}, r"tokenizer\.json: \d+ tokens, expected 4711 \(vocab_size of .*config\.json\)"),
+    ({"traj_token_start_idx": 7}, r"tokenizer\.json: token <i0> has the id \d+, expected 7"),
+    ({"traj_token_ids__history": 9}, r"token <\|traj_history\|> has the id \d+, expected 9"),
+    ({"model_dtype": "int8"}, r"model_dtype is 'int8', expected float32, bfloat16"),
+]
+
+
+@pytest.mark.parametrize(("changes", "complaint"), CONFIG_FAULTS, ids=lambda value: str(value)[:40])
+def test_a_configuration_that_cannot_be_run(folder: Path, changes: dict[str, object], complaint: str) -> None:
+    edit(folder / "config.json", **changes)
+    with pytest.raises(SetupError, match=complaint) as caught:
+        AlpamayoTarget.load(folder)
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def complaint_of(folder: Path, running: Running | None = None) -> str:
+    with pytest.raises(SetupError) as caught:
+        AlpamayoTarget.load(folder, running=running)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_files_that_are_missing_or_damaged(folder: Path) -> None:
+    (folder / WEIGHTS).rename(folder / "kept")
+    assert f"{folder / WEIGHTS}: missing, expected as one of the 2 files" in complaint_of(folder)
+    (folder / WEIGHTS).write_bytes(b"\x10\0\0\0\0\0\0\0 no safetensors ")
+    assert f"{folder / WEIGHTS}: expected the weights of the checkpoint (" in complaint_of(folder)
+    (folder / "model.safetensors.index.json").write_text("[]")
+    assert "model.safetensors.index.json: holds a list, expected an object" in complaint_of(folder)
+    (folder / "model.safetensors.index.json").unlink()
+    assert f"{folder / 'model.safetensors'}: expected the weights of the checkpoint" in complaint_of(folder)
+    (folder.parent / "backbone" / "tokenizer.json").write_text("{}")
+    assert "tokenizer.json: damaged" in complaint_of(folder)
+    (folder.parent / "backbone" / "tokenizer.json").unlink()
+    assert "tokenizer.json: missing; expected the tokenizer of the checkpoint" in complaint_of(folder)
+    shutil.rmtree(folder.parent / "backbone")
+    assert "vlm_name_or_path is '../backbone'; expected its config.json in" in complaint_of(folder)
+    (folder / "config.json").write_text("{")
+    assert "config.json: expected a JSON file of the checkpoint" in complaint_of(folder)
+
+
+def test_weights_that_do_not_fit(folder: Path) -> None:
+    name = "action_in_proj.norm.weight"
+    index = folder / "model.safetensors.index.json"
+    reweigh(folder / WEIGHTS, lambda weights: weights.update({name: torch.zeros(7)}))
+    assert f"{WEIGHTS}: {name} is [7], expected [48]" in complaint_of(folder)
+    reweigh(folder / WEIGHTS, lambda weights: weights.__delitem__(name))
+    assert f"{WEIGHTS}: {name} is missing, expected as model.safetensors.index.json says" in complaint_of(folder)
+    content = json.loads(index.read_text())
+    del content["weight_map"][name]
+    index.write_text(json.dumps(content))
+    assert f"{folder}: {name} is missing (1 in all), expected by config.json" in complaint_of(folder)
+    content["weight_map"]["vlm.visual.extra"] = WEIGHTS
+    index.write_text(json.dumps(content))
+    reweigh(folder / WEIGHTS, lambda weights: weights.update({"vlm.visual.extra": torch.zeros(1)}))
+    assert "vlm.visual.extra is no weight of the model that config.json describes" in complaint_of(folder)
+
+
+def test_pictures_prepared_in_another_way(folder: Path) -> None:
+    edit(folder.parent / "backbone" / "preprocessor_config.json", image_mean=[0.48, 0.45, 0.4])
+    assert "preprocessor_config.json: image_mean is [0.48, 0.45, 0.4], expected [0.5, 0.5, 0.5]" in complaint_of(folder)
+
+
+def test_too_little_memory_is_said_before_anything_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alpamayo_weights, "free_memory", lambda _: 10_000)
+    assert "weights of 0.0 GB, expected no more than the 0.0 GB free on cpu" in complaint_of(
+        folder, Running(device="cpu")
+    )
+
+
+def test_a_checkpoint_with_its_own_tokenizer(folder: Path) -> None:
+    loaded = AlpamayoTarget.load(folder)
+    added = Tokenizer.from_file(str(folder.parent / "backbone" / "tokenizer.json"))
+    added.add_tokens([f"<i{number}>" for number in range(4000)])
+    added.add_special_tokens(marks_of(Release.R1))
+    added.save(str(folder / "tokenizer.json"))
+    again = AlpamayoTarget.load(folder)
+    prompts = [each.prepare(observation(CASES["standing"])).token_ids for each in (loaded, again)]
+    assert prompts[0] == prompts[1]
+    shutil.copy(folder.parent / "backbone" / "tokenizer.json", folder / "tokenizer.json")
+    assert "tokenizer.json: token <|traj_history|> has the id None" in complaint_of(folder)
+
+
+def test_targets_are_found_by_name(whole: Path, folder: Path) -> None:
+    assert find_target("nano") is None
+    assert find_target(str(folder)) == folder
+    with pytest.raises(InputError, match="there is no target 'nvidia/Alpamayo-R9'; there is nano"):
+        find_target("nvidia/Alpamayo-R9")
+    target = load_target(whole / "checkpoint", (1,))
+    assert isinstance(target, AlpamayoTarget)
+    assert target.observation_spec.cameras == USUAL
+    assert target.sizes.layers == 4
+    assert target.draft_layers == (1, 2, 3)
+    with pytest.raises(InputError, match="weights is 'w', expected none: the target"):
+        load_planner(str(folder), Path("w"))
+    with pytest.raises(SetupError, match=r"config\.json: model_type is '', expected flatrope_nano, alpamayo_r1"):
+        load_planner(str(folder.parent), None)
+
+
+def test_a_planner_plans_with_a_checkpoint(whole: Path) -> None:
+    cameras = ("front_tele", "camera_front_wide_120fov")
+    planner = load_planner(str(whole / "checkpoint"), None, running=Running(cameras, device="cpu"))
+    assert planner.observation_spec.cameras == ("camera_front_wide_120fov", "front_tele")
+    assert planner.observation_spec.frames_per_camera == 4
+    # There is no draft beside it.
+    assert "the target writes alone" in planner.health.problem
+    plan = planner.plan(observation(CASES["standing"]))
+    assert plan.rationale.complete
+    assert plan.rationale.text
+    assert plan.trajectory.position_m.shape == (64, 3)
+
+
+@pytest.mark.parametrize(
+    ("cameras", "complaint"),
+    [
+        (
+            ("front", "front_tele"),
+            "camera 'front': Alpamayo has none of this name, expected some of cross_left",
+        ),
+        (("front_wide", "front_wide_120"), "cameras: front_wide and front_wide_120 are the same one"),
+    ],
+)
+def test_cameras_that_alpamayo_does_not_know(whole: Path, cameras: tuple[str, ...], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        AlpamayoTarget.load(whole / "checkpoint", running=Running(cameras))
+
+
+def test_observations_that_are_not_as_asked_for(whole: Path) -> None:
+    target = AlpamayoTarget.load(whole / "checkpoint", running=Running(("front_wide", "front_tele"), device="cpu"))
+    seen = observation(CASES["standing"])
+    wide, tele = seen.frames["front_wide"], seen.frames["front_tele"]
+    faults: list[tuple[dict[str, tuple[CameraFrame, ...]], str]] = [
+        ({"front_wide": wide, "front_tele": tele[:2]}, "expected equally many of some of front_wide, front_tele"),
+        ({"cross_left": wide}, "expected equally many of some of front_wide, front_tele"),
+        ({"windscreen": wide}, "camera 'windscreen': Alpamayo has none of this name"),
+        ({"front_wide": wide[::-1]}, "expected the oldest first"),
+        ({}, "cameras: none, expected at least one"),
+    ]
+    for frames, complaint in faults:
+        with pytest.raises(InputError, match=complaint):
+            target.prepare(Observation(0, frames, seen.ego_history))
+    swapped = Observation(0, {"front_tele": tele, "front_wide": wide}, seen.ego_history)
+    assert torch.equal(target.prepare(swapped).features.tokens, target.prepare(seen).features.tokens)
+
+
+def test_the_planner_node_loads_it_by_its_parameters(whole: Path) -> None:
+    values: dict[str, Any] = {**default_parameters("planner.param.yaml"), "target": str(whole / "checkpoint")}
+    core = load_for_node(PlannerParameters(**{**values, "cameras": ("front_tele", "front_wide")}))
+    assert core.observation_spec.cameras == ("front_wide", "front_tele")
+    assert core.observation_spec.frame_period_s == 0.1
+
+
+def test_devices_that_are_not_there() -> None:
+    with pytest.raises(InputError, match=r"device is 'gpu', expected auto, cpu or cuda"):
+        Running(device="gpu").place()
+    with pytest.raises(InputError, match=r"device is 'cuda:99', but PyTorch sees \d+ GPUs"):
+        Running(device="cuda:99").place()
