@@ -30,6 +30,9 @@ class PlannerSettings:
     """Of the planner node's parameters those that matter when nothing is live; as in its file."""
 
     target: str
+    cameras: tuple[str, ...]
+    precision: str
+    device: str
     # "" for those of the package.
     weights: str
     drafter: str
@@ -77,6 +80,10 @@ def read_settings(file: Path | None) -> PlannerSettings:
             msg = f"{file} sets {unknown[0]!r}, which is no parameter of the planner; there are {', '.join(values)}"
             raise InputError(msg)
         values.update(own)
+    if not isinstance(values["cameras"], list):
+        msg = f"parameter cameras is {values['cameras']!r}, expected a list of names"
+        raise InputError(msg)
+    values["cameras"] = tuple(map(str, values["cameras"]))
     return PlannerSettings(**{field.name: values[field.name] for field in fields(PlannerSettings)})
 
 

@@ -79,6 +79,7 @@ def contestants_of(lineup: Lineup) -> Contestants:
     from flatrope_planner.speculation.exactness import Exactness, ExactnessMode
     from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
     from flatrope_planner.vla.loading import load_planner
+    from flatrope_planner.vla.target import PRECISIONS, Running
 
     # With one thread each, results do not depend on how many processes share the machine.
     torch.set_num_threads(1)
@@ -86,10 +87,11 @@ def contestants_of(lineup: Lineup) -> Contestants:
     weights, draft = (Path(folder) if folder else None for folder in (settings.weights, settings.draft))
     exactness = Exactness(ExactnessMode(settings.exactness), settings.audit_every)
     speculation = SpeculationOptions(DrafterKind(settings.drafter), draft, settings.draft_nodes, exactness)
-    planner, plain = load_planner(settings.target, weights, speculation), None
+    running = Running(settings.cameras, PRECISIONS.get(settings.precision), settings.device)
+    planner, plain = load_planner(settings.target, weights, speculation, running), None
     warm_up(planner)
     if lineup.compare:
         alone = SpeculationOptions(DrafterKind.NONE, None, settings.draft_nodes)
-        plain = load_planner(settings.target, weights, alone)
+        plain = load_planner(settings.target, weights, alone, running)
         warm_up(plain)
     return Contestants(planner, lineup.samples, plain)
