@@ -83,7 +83,7 @@ def wait_until_active(executor: Any, planner: PlannerNode) -> None:
         ({"period_s": "fast"}, "parameter period_s is 'fast', expected a float of [0.05, 10]"),
         ({"period_s": True}, "parameter period_s is True, expected a float of [0.05, 10]"),
         ({"draft_nodes": 0}, r"arameter draft_nodes out of range.* 1, .* 127, .*0"),
-        ({"target": "big"}, "parameter target is 'big', expected a str of nano"),
+        ({"twist_frame": "big"}, "parameter twist_frame is 'big', expected a str of auto | child | parent"),
         ({"weights": "/elsewhere"}, f"parameter weights {AT_CONFIGURE}"),
         ({"compressed": True}, f"parameter compressed {AT_CONFIGURE}"),
         ({"autostart": False}, f"parameter autostart {AT_START}"),
