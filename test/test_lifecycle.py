@@ -86,6 +86,11 @@ class Manager:
         self.until(lambda: len(self.listener[STATUS]) > seen + 1)
         return {each.name: each for each in self.listener[STATUS][-1].status}[f"planner: {task}"]
 
+    def newest(self, task: str) -> bytes | None:
+        """The level of the newest status, None before the first one."""
+        named = [each for message in self.listener[STATUS][-1:] for each in message.status]
+        return next((each.level for each in named if each.name == f"planner: {task}"), None)
+
     def plans(self) -> int:
         return len(self.listener[TRAJECTORY])
 
@@ -191,7 +196,7 @@ def test_nor_does_a_failure_end_a_node_that_starts_itself() -> None:
     load = Loader()
     load.failure = "no weights in /nowhere"
     with managed(load, "-p", "planner:autostart:=true") as manager:
-        assert manager.status("model").level == DiagnosticStatus.ERROR
+        manager.until(lambda: manager.newest("model") == DiagnosticStatus.ERROR)
         assert manager.state() == "unconfigured"
         load.failure = ""
         assert manager.change(CONFIGURE)

@@ -104,4 +104,7 @@ def test_a_planner_that_is_not_there_is_said_with_those_who_are() -> None:
         with spinning(other):
             (finding,) = asked("/car/somebody")
     assert finding.mark is Mark.FAIL
-    assert finding.found == "no node '/car/somebody' in this domain; there are /somebody"
+    # Nodes of the tests before may still be known of.
+    prefix, _, others = finding.found.partition("there are ")
+    assert prefix == "no node '/car/somebody' in this domain; "
+    assert "/somebody" in others.split(", ")

@@ -237,13 +237,15 @@ class PlannerNode(ManagedNode):
     def _publish(self, guarded: GuardedPlan) -> None:
         """Publish a plan or its fallback; runs in the planning thread or, for a late plan, in the executor's."""
         placed, tick = guarded.placed, guarded.tick
+        # First of all: the clock may leap while the rest is being published.
+        now_ns = self._now_ns()
         self._trajectory.publish(trajectory_message(placed, self._settings.target, guarded.judgement))
         self._path.publish(path_message(placed))
         if tick is None or tick.plan is None:
             return
         plan = tick.plan
         header = to_header(plan.t0_ns, placed.frame_id)
-        age_ms = (self._now_ns() - plan.t0_ns) * 1e-6
+        age_ms = (now_ns - plan.t0_ns) * 1e-6
         record = TickRecord(age_ms, tick.ticks, tick.dropped_ticks, guarded.deadline_misses, guarded.fallbacks)
         self._rationale.publish(rationale_message(plan.rationale, header))
         self._rationale_text.publish(String(data=plan.rationale.text))
