@@ -3,9 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from flatrope_planner.evaluation.replay.bag_result import FAILED, MOMENTS, RESULT, TIMELINE
@@ -15,6 +13,7 @@ from flatrope_planner.evaluation.replay.page_charts import acceptance_chart, hor
 from flatrope_planner.evaluation.replay.page_moments import moment_card
 from flatrope_planner.evaluation.replay.page_timeline import bag_timeline
 from flatrope_planner.evaluation.replay.summary import rows_in
+from flatrope_planner.evaluation.report.frame import Frame, template
 
 # Timelines of more bags make a page that no browser likes.
 MOST_TIMELINES = 6
@@ -23,14 +22,15 @@ HEADLINE = "3s"
 
 def write_page(file: Path, summary: Mapping[str, Any], folders: Sequence[Path]) -> None:
     """Write the page of a summary; `folders` hold the results of the bags that could be replayed."""
-    assets, report = files(__package__).joinpath("assets"), files("flatrope_planner.evaluation.report")
-    styles = [report.joinpath("assets/style.css"), assets.joinpath("replay.css")]
-    total, run = summary["total"], summary["run"]
-    page = Template(assets.joinpath("page.html").read_text(encoding="utf-8")).substitute(
+    assets, total = Path(__file__).parent / "assets", summary["total"]
+    frame = Frame(
         title="Replay report",
-        lead=escape(_lead(summary)),
-        style="\n".join(style.read_text(encoding="utf-8") for style in styles),
-        tiles="".join(_tile(*fact) for fact in _facts(total, run)),
+        lead=_lead(summary),
+        footer="Made by flatrope replay. Seconds on the axes count from the first message of a bag.",
+        facts=_facts(total, summary["run"]),
+        styles=[assets / "replay.css"],
+    )
+    body = template(assets / "page.html").substitute(
         misses="Missed: the end is more than 2 m off.",
         horizons=horizon_chart(total["errors"]),
         table=_error_table(total["errors"]),
@@ -40,9 +40,8 @@ def write_page(file: Path, summary: Mapping[str, Any], folders: Sequence[Path]) 
         speculation=_pairs_table(_speculation(summary)),
         quality=_pairs_table(_quality(total)),
         bags=_bag_table(summary["bags"]),
-        footer="Made by flatrope replay. Seconds on the axes count from the first message of a bag.",
     )
-    file.write_text(page, encoding="utf-8")
+    file.write_text(frame.around(body), encoding="utf-8")
 
 
 def _lead(summary: Mapping[str, Any]) -> str:
@@ -65,10 +64,6 @@ def _facts(total: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[tuple[s
         compared = total["compared"]
         yield f"{run['speedup']['reasoning']['of_sums']:.2f}x", "reasoning, against no speculation"
         yield f"{compared['identical_trajectories']}/{compared['plans']}", "plans identical without it"
-
-
-def _tile(value: str, meaning: str) -> str:
-    return f'<div class="tile"><b>{escape(value)}</b><span>{escape(meaning)}</span></div>'
 
 
 def _error_table(errors: Mapping[str, Any]) -> str:

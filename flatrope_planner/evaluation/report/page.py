@@ -4,13 +4,12 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from flatrope_planner.domain import Floats
 from flatrope_planner.evaluation.report.figures import latency_charts, speed_chart, steering_chart
+from flatrope_planner.evaluation.report.frame import ASSETS, Frame, template
 from flatrope_planner.evaluation.report.pictures import Eye, embedded_picture
 from flatrope_planner.evaluation.report.recording import Recording, read_recording
 from flatrope_planner.evaluation.report.shapes import Shape
@@ -62,27 +61,30 @@ class _Drive:
 
 
 def _page(drive: _Drive, summary: dict[str, Any]) -> str:
-    assets = files(__package__).joinpath("assets")
     recording, scenes, ticks = drive.recording, drive.scenes, drive.ticks
     target = ticks[0].plan.target if ticks else "nobody"
-    return Template(assets.joinpath("page.html").read_text(encoding="utf-8")).substitute(
+    frame = Frame(
         title="Drive report",
-        lead=escape(f"{target} at the wheel: {len(scenes)} scenes, {summary['ticks']} plans, each with its reason."),
-        style=assets.joinpath("style.css").read_text(encoding="utf-8"),
-        script=assets.joinpath("player.js").read_text(encoding="utf-8"),
-        tiles="".join(_tiles(summary)),
+        lead=f"{target} at the wheel: {len(scenes)} scenes, {summary['ticks']} plans, each with its reason.",
+        footer="Made by flatrope_planner from a recorded bag. Times on the axes are ROS time since the first odometry.",
+        facts=_facts(summary),
+    )
+    body = template(ASSETS / "page.html").substitute(
         scenes=_scene_table(summary),
         speed=speed_chart(recording, scenes, ticks),
         steering=steering_chart(recording, scenes, ticks),
         strips="".join(_strips(drive)),
         latency=latency_charts(ticks),
         stages=_stage_table(summary),
-        footer="Made by flatrope_planner from a recorded bag. Times on the axes are ROS time since the first odometry.",
+    )
+    script = template(ASSETS / "script.html").substitute(
+        script=(ASSETS / "player.js").read_text(encoding="utf-8"),
         data=json.dumps(_data(drive), separators=(",", ":")).replace("</", "<\\/"),
     )
+    return frame.around(body, script)
 
 
-def _tiles(summary: dict[str, Any]) -> Iterator[str]:
+def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
     total_ms, age_ms = summary["stage_ms"].get("total", {}), summary["observation_age_ms"]
     agrees, tau = summary["decision_agrees_with_reference"], summary["mean_acceptance_length"]
     ended = [scene["outcome"] for scene in summary["scenes"] if scene["outcome"]]
@@ -96,9 +98,7 @@ def _tiles(summary: dict[str, Any]) -> Iterator[str]:
         (f"{tau:.2f}", "tokens a round") if tau is not None else None,
         (f"{agrees:.0%}", "decisions as the reference") if agrees is not None else None,
     ]
-    for fact in facts:
-        if fact:
-            yield f'<div class="tile"><b>{fact[0]}</b><span>{fact[1]}</span></div>'
+    return [fact for fact in facts if fact]
 
 
 def _scene_table(summary: dict[str, Any]) -> str:
