@@ -12,6 +12,7 @@ from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.bag_result import FAILED, finished_result
 from flatrope_planner.evaluation.replay.bags import bags_at
 from flatrope_planner.evaluation.replay.crew import Result, replay_all
+from flatrope_planner.evaluation.replay.output_folder import writing_to
 from flatrope_planner.evaluation.replay.page import write_page
 from flatrope_planner.evaluation.replay.progress import ShareLine
 from flatrope_planner.evaluation.replay.settings import read_settings
@@ -31,6 +32,7 @@ def run_replay(arguments: Namespace, cameras: dict[str, str]) -> tuple[dict[str,
 
     Raises:
         InputError: if there is no bag, or an option does not fit.
+        SetupError: if results cannot be written.
     """
     started_s = time.monotonic()
     tasks = _tasks(arguments, cameras)
@@ -38,8 +40,9 @@ def run_replay(arguments: Namespace, cameras: dict[str, str]) -> tuple[dict[str,
     ordered = [results[task.name] for task in tasks]
     out: Path = arguments.out
     summary = summary_of(ordered, [task.folder for task in tasks], wall_s=time.monotonic() - started_s)
-    (out / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-    write_page(out / REPORT, summary, [task.folder for task in tasks if results[task.name]["status"] != FAILED])
+    with writing_to(out):
+        (out / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+        write_page(out / REPORT, summary, [task.folder for task in tasks if results[task.name]["status"] != FAILED])
     return summary, sum(result["status"] == FAILED for result in ordered)
 
 

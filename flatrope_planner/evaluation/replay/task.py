@@ -13,7 +13,7 @@ from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.settings import PlannerSettings
 
 # Raised when files of a result change their meaning.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True)
