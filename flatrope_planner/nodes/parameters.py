@@ -22,6 +22,10 @@ class Effect(Enum):
 AT_ONCE, AT_START = Effect
 
 
+# What a value of a type is called where another was given.
+KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
 @dataclass(frozen=True)
 class Range:
     """The smallest and the largest value allowed."""
@@ -166,7 +170,7 @@ def checked(name: str, value: object, base: Any, limits: Range | OneOf | None) -
         wanted = "a list of names"
     else:
         fits = type(value) is base
-        wanted = f"a {base.__name__}"
+        wanted = KINDS[base]
     if fits and isinstance(limits, Range):
         fits = isinstance(value, (int, float)) and limits.low <= value <= limits.high
     if fits and isinstance(limits, OneOf):
