@@ -19,7 +19,6 @@ from flatrope_planner.vla.history_tokens import encode_history
 from flatrope_planner.vla.model import NanoModel, parameter_shapes
 from flatrope_planner.vla.pictures import resize_picture
 from flatrope_planner.vla.prompt import build_prompt
-from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.request import VlaPrompt, VlaState
 from flatrope_planner.vla.target import Room, VlaTarget
 from flatrope_planner.vla.tokenizer import NanoTokenizer, VlaTokenizer
@@ -53,8 +52,7 @@ class NanoTarget(VlaTarget):
             tokenizer: its tokenizer.
             tapped_layers: text layers whose hidden states a drafter wants.
         """
-        reader = Reader(model.vlm, model.image_pad)
-        super().__init__(reader, tokenizer, tokenizer.history_ids, Room(MAX_PROMPT, TOKEN_BUDGET), tapped_layers)
+        super().__init__(model.reader, tokenizer, tokenizer.history_ids, Room(MAX_PROMPT, TOKEN_BUDGET), tapped_layers)
         self._model = model.eval()
         self._config = model.config
         self.vision_cache = VisionCache(self._encode, capacity=2 * self._config.pictures)
