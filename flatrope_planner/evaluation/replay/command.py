@@ -15,6 +15,7 @@ from flatrope_planner.evaluation.replay.crew import Result, replay_all
 from flatrope_planner.evaluation.replay.output_folder import writing_to
 from flatrope_planner.evaluation.replay.page import write_page
 from flatrope_planner.evaluation.replay.progress import ShareLine
+from flatrope_planner.evaluation.replay.ray_crew import replay_on_ray
 from flatrope_planner.evaluation.replay.settings import read_settings
 from flatrope_planner.evaluation.replay.summary import summary_of
 from flatrope_planner.evaluation.replay.task import Lineup, ReplayTask
@@ -80,6 +81,12 @@ def _tasks(arguments: Namespace, cameras: dict[str, str]) -> list[ReplayTask]:
     return [ReplayTask(bag, name, folder / name, lineup, options) for name, bag in bags.items()]
 
 
+def _replayed(tasks: Sequence[ReplayTask], arguments: Namespace, line: ShareLine) -> Iterator[Result]:
+    if arguments.ray is None:
+        return replay_all(tasks, arguments.jobs, line.show)
+    return replay_on_ray(tasks, arguments.ray, line.show)
+
+
 def _results(tasks: Sequence[ReplayTask], arguments: Namespace) -> Iterator[tuple[str, Result]]:
     """Name and result of each task, those of an earlier run first."""
     todo = []
@@ -94,7 +101,7 @@ def _results(tasks: Sequence[ReplayTask], arguments: Namespace) -> Iterator[tupl
     if not todo:
         return
     line = ShareLine("replay", len(todo))
-    for result in replay_all(todo, arguments.jobs, line.show):
+    for result in _replayed(todo, arguments, line):
         line.finished_one()
         if result["status"] == FAILED and len(tasks) > 1:
             line.say(f"flatrope: {result['error']}")

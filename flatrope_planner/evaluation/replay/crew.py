@@ -54,7 +54,7 @@ def replay_all(
                     if isinstance(future.exception(), BrokenProcessPool):
                         if not alone:
                             break
-                        found, result = True, _died(tasks[number])
+                        found, result = True, died(tasks[number])
                     else:
                         result = future.result()
                     del left[number]
@@ -98,7 +98,8 @@ def _work(work: Work, number: int, task: ReplayTask) -> Result:
     return work(task, told)
 
 
-def _died(task: ReplayTask) -> Result:
+def died(task: ReplayTask) -> Result:
+    """The result of a task whose process is gone."""
     error = f"{task.bag}: the process that replayed it died; it may have run out of memory"
     return {
         "schema": SCHEMA_VERSION,
