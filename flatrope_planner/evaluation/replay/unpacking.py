@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import IO, cast
 
-from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
 from rosbags.rosbag2.reader import zstd  # type: ignore[attr-defined]
+from rosbags.rosbag2.storage_mcap import DECOMPRESSORS
 
 from flatrope_planner.evaluation.report.bounds import MOST_MESSAGE_BYTES
 
 # What a packed message starts with; CDR starts with a zero.
 MAGIC = b"\x28\xb5\x2f\xfd"
-ZSTD, LZ4, NOTHING = "zstd", "lz4", ""
+ZSTD = "zstd"
 
 
 def open_unpacked(file: Path) -> IO[bytes]:
@@ -24,17 +24,19 @@ def unpacked(message: bytes) -> bytes:
 
 
 def decompressed(data: bytes, compression: str, most: int) -> bytes:
-    """The content of one piece packed with "zstd", "lz4", or "" for nothing; of a piece that breaks off, what is there.
+    """The content of one piece packed with "zstd", "lz4", or "" for nothing.
+
+    Of a piece that breaks off, what is there; unless it is one of lz4, which is read in whole or not at all.
 
     Args:
         data: the piece.
         compression: by what it is packed.
-        most: no more bytes than these are unpacked.
+        most: no more bytes than these are wanted.
 
     Raises:
         KeyError: for another compression.
     """
-    if compression == NOTHING:
-        return data[:most]
-    decompressor = {ZSTD: zstd.ZstdDecompressor, LZ4: LZ4FrameDecompressor}[compression]()
-    return bytes(decompressor.decompress(data, max_length=most))
+    if compression == ZSTD:
+        return bytes(zstd.ZstdDecompressor().decompress(data, max_length=most))
+    # rosbags asks for a size that none of the libraries needs.
+    return DECOMPRESSORS[compression](data, 0)[:most]
