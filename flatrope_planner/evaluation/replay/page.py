@@ -93,7 +93,7 @@ def _timelines(folders: Sequence[Path]) -> Iterator[str]:
     for folder in folders[:MOST_TIMELINES]:
         result, rows = _read(folder / RESULT), [shown(row) for row in rows_in(folder)]
         yield f"<h2>{escape(folder.name)}: second by second</h2>"
-        yield f'<div class="card">{bag_timeline(rows, _read(folder / TIMELINE), result["duration_s"])}</div>'
+        yield f'<div class="card seconds">{bag_timeline(rows, _read(folder / TIMELINE), result["duration_s"])}</div>'
     left_out = len(folders) - MOST_TIMELINES
     if left_out > 0:
         yield f'<p class="note">{left_out} more bags have no timeline here; their plans are in the folder of each.</p>'
