@@ -203,8 +203,18 @@ def test_the_bag_of_plans_is_one_of_the_planners_topics(replayed_turn: Path) -> 
     with AnyReader([replayed_turn / "plans.mcap"]) as reader:
         counts = {connection.topic: connection.msgcount for connection in reader.connections}
         kinds = {connection.topic: connection.msgtype for connection in reader.connections}
+        decoded: dict[str, Any] = {c.topic: reader.deserialize(data, c.msgtype) for c, _, data in reader.messages()}
     names = ("trajectory", "path", "rationale", "rationale_text", "speculation")
-    assert counts == dict.fromkeys((*(f"/planner/output/{name}" for name in names), "/replay/driven"), len(rows))
+    topics = (*(f"/planner/output/{name}" for name in names), "/replay/driven", "/replay/markers")
+    assert counts == dict.fromkeys(topics, len(rows))
+    # Read by nothing but the definitions in the file.
+    assert set(decoded) == set(topics)
+    markers = {marker.ns: marker for marker in decoded["/replay/markers"].markers}
+    assert set(markers) == {"planned", "driven", "rationale"}
+    assert len(markers["planned"].points) == 1 + len(rows[-1]["position_m"])
+    known = [point for point in rows[-1]["driven_m"] if point]
+    assert len(markers["driven"].points) == 1 + len(known)
+    assert markers["rationale"].text == rows[-1]["rationale"]
     assert kinds["/planner/output/trajectory"] == "flatrope_planner/msg/PlannedTrajectory"
     assert kinds["/planner/output/path"] == kinds["/replay/driven"] == "nav_msgs/msg/Path"
 

@@ -146,6 +146,10 @@ def _quality(total: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     else:
         judged = consistency["consistent"] + consistency["inconsistent"]
         yield "trajectory does what its rationale says", f"{consistency['share']:.0%} of {judged} that can be judged"
+    least = total["least_errors"].get(HEADLINE)
+    if least and least["plans"]:
+        samples = total["least_errors"]["samples"]
+        yield f"least ADE of {samples} trajectories over 3 s", f"{least['min_ade_m']:.2f} m"
     yield "refused by the validator", f"{total['refused']} plans"
 
 
