@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -107,6 +108,24 @@ def test_nobody_at_the_address_is_one_line(prefix: str, tmp_path: Path, capsys: 
     pytest.importorskip("ray")
     address = f"{prefix}{LOOPBACK}:{free_port()}"
     assert complaint(address, tmp_path, capsys).startswith(f"flatrope: no Ray cluster could be reached at {address}: ")
+
+
+def test_somebody_else_at_the_address_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ray")
+    with socket.create_server((LOOPBACK, 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+
+        thread = Thread(target=answer)
+        thread.start()
+        said = complaint(f"{LOOPBACK}:{port}", tmp_path, capsys)
+        thread.join()
+    assert said == f"flatrope: no Ray cluster could be reached at {LOOPBACK}:{port}: somebody else listens there\n"
 
 
 def test_without_ray_one_line_says_how_to_get_it(

@@ -21,6 +21,8 @@ AUTO = "auto"
 CLIENT = "ray://"
 # How long a connection may take.
 PATIENCE_S = 10.0
+# A frame of HTTP/2 that sets nothing: its length (3 bytes), its type, flags, stream (4).
+SETTINGS, FRAME_TYPE = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00", 3
 
 
 def replay_on_ray(
@@ -103,10 +105,22 @@ def _require_listener(address: str) -> None:
         msg = f"--ray is {address!r}, expected host:port, {CLIENT}host:port or {AUTO}"
         raise SetupError(msg)
     try:
-        socket.create_connection((host.strip("[]"), int(port)), PATIENCE_S).close()
+        with socket.create_connection((host.strip("[]"), int(port)), PATIENCE_S) as connection:
+            is_ray = os.environ.get("RAY_USE_TLS") == "1" or _speaks_http2(connection)
     except (OSError, OverflowError) as err:
         msg = f"no Ray cluster could be reached at {address}: {reason(err)}"
         raise SetupError(msg) from err
+    if not is_ray:
+        msg = f"no Ray cluster could be reached at {address}: somebody else listens there"
+        raise SetupError(msg)
+
+
+def _speaks_http2(connection: socket.socket) -> bool:
+    """Whether the other side opens as a server of gRPC, which Ray is: with a frame of settings (RFC 9113, 3.4)."""
+    connection.settimeout(PATIENCE_S)
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS)
+    answer = connection.recv(len(SETTINGS))
+    return len(answer) == len(SETTINGS) and answer[FRAME_TYPE] == SETTINGS[FRAME_TYPE]
 
 
 def _require_same_version(ray: Any) -> None:
