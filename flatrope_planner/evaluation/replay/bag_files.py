@@ -85,7 +85,7 @@ def open_parts(path: Path, stack: ExitStack, notes: list[str]) -> list[Part]:
         else:
             if _is_as_told(reader):
                 return [Part(path, reader)]
-            notes.append(f"{path / METADATA} tells of other topics or numbers of messages than its files hold")
+            notes.append(f"{path / METADATA} tells of other topics, or of more or fewer messages, than its files hold")
     return _open_files(path, stack, notes)
 
 
@@ -96,11 +96,11 @@ def _is_as_told(bag: Any) -> bool:
     return _counts(bag.connections) == held and bag.message_count == held.total()
 
 
-def _counts(connections: Iterable[Connection]) -> Counter[tuple[str, str]]:
-    """Topic and type -> messages."""
-    counts = Counter[tuple[str, str]]()
+def _counts(connections: Iterable[Connection]) -> Counter[tuple[str, str, str]]:
+    """Topic, type and how it was offered -> messages: rosbags leaves out what differs in one of these."""
+    counts = Counter[tuple[str, str, str]]()
     for connection in connections:
-        counts[connection.topic, connection.msgtype] += connection.msgcount
+        counts[connection.topic, connection.msgtype, repr(connection.ext)] += connection.msgcount
     return +counts
 
 
