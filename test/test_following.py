@@ -28,7 +28,8 @@ def plan(t0_s: float, x_m: float = 0.0) -> PlacedTrajectory:
 
 def at(time_s: float, x_m: float, y_m: float = 0.0) -> OdometrySample:
     velocity = np.array([SPEED_MPS, 0.0, 0.0])
-    return OdometrySample(seconds_to_ns(time_s), np.array([x_m, y_m, 0.0]), yaw_quaternion(0.0), velocity)
+    position_m = np.array([x_m, y_m, 0.0])
+    return OdometrySample(seconds_to_ns(time_s), position_m, yaw_quaternion(0.0), velocity, frame_id="map")
 
 
 def following(settings: Following, t0_s: float = 10.0) -> Follower:
@@ -73,6 +74,12 @@ def test_a_plan_made_elsewhere_is_not_followed() -> None:
     follower = following(VEHICLE)
     # Half a second later 200 m away: another scene.
     follower.take_odometry(at(10.5, 200.0))
+    assert follower.follow() is None
+
+
+def test_a_plan_in_another_frame_is_not_followed() -> None:
+    follower = following(VEHICLE)
+    follower.take_odometry(replace(at(10.5, 2.5), frame_id="odom"))
     assert follower.follow() is None
 
 

@@ -79,9 +79,9 @@ class Follower:
         return newer and self._odometry is not None and self._fits(good, self._odometry)
 
     def _fits(self, plan: PlacedTrajectory, now: OdometrySample) -> bool:
-        """Whether the plan is neither too old, nor of a time to come, nor made at a place out of reach."""
+        """Whether the plan is neither too old, nor of a time to come, nor made at a place out of reach or elsewhere."""
         age_s = ns_to_seconds(now.stamp_ns - plan.t0_ns)
-        if abs(age_s) > self._settings.max_plan_age_s:
+        if abs(age_s) > self._settings.max_plan_age_s or plan.frame_id != now.frame_id:
             return False
         apart_m = float(np.linalg.norm(now.position_m - plan.pose_t0.position_m))
         return apart_m <= MAX_SPEED_MPS * abs(age_s) + MAX_JUMP_M
