@@ -57,6 +57,14 @@ def test_the_way_before_points_are_met(trajectory: Trajectory, points: Floats, w
     assert free == (None if way_m is None else pytest.approx(way_m, abs=0.01))
 
 
+@pytest.mark.parametrize("x_m", np.arange(6.0, 40.0, 1.5))
+def test_nothing_is_passed_over_between_two_points_of_a_fast_plan(x_m: float) -> None:
+    # 5.5 m a step, for a vehicle of 4.6 m.
+    free = free_way_m(driven(0.0, 0.0, 55.0), post(x_m, 0.0), CORRIDOR)
+    assert free is not None
+    assert x_m - CORRIDOR.front_m - 2.3 <= free <= x_m - CORRIDOR.front_m
+
+
 def at(t0_s: float, x_m: float, yaw_rad: float = 0.0) -> EgoMoment:
     return EgoMoment(seconds_to_ns(t0_s), pose_at(x_m, yaw_rad), "map", DrivenArc(10.0))
 
