@@ -6,6 +6,7 @@ from threading import Lock
 
 import numpy as np
 
+from flatrope_planner.conversion.limits import shortened
 from flatrope_planner.domain import Floats, Trajectory, ns_to_seconds
 from flatrope_planner.errors import FlatropeError, InputError
 from flatrope_planner.nodes.monitoring import Level, TaskReport
@@ -98,7 +99,7 @@ class ObstaclePoints:
         if frame_id and frame_id in (self.vehicle_frame, BASE_LINK):
             return read()
         known = {self.vehicle_frame, BASE_LINK, self._mount.frame_id} - {""}
-        msg = f"point cloud in frame {frame_id!r}, expected {' or '.join(sorted(known))}"
+        msg = f"point cloud in frame {shortened(frame_id)}, expected {' or '.join(sorted(known))}"
         raise InputError(msg)
 
     def _asked(
