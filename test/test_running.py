@@ -14,6 +14,8 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.msg import Parameter, ParameterValue
+from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from ros import Listener, closing, ros, spin_for, spin_until
@@ -218,3 +220,22 @@ def _received(executor: SingleThreadedExecutor, listener: Listener) -> dict[str,
     inputs = {status.name: status for status in heard[-1].status}["planner: inputs"]
     received = [value for value in inputs.values if value.key.endswith(".received")]
     return {value.key.removesuffix(".received"): int(value.value) for value in received}
+
+
+@pytest.mark.parametrize("name", ["diagnostics", "controller"])
+def test_a_request_that_rclpy_itself_stumbles_over_is_survived(name: str) -> None:
+    with started(f"{name}_node") as child, ros():
+        test = Node("test")
+        with closing(test) as executor:
+            client = test.create_client(SetParameters, f"/{name}/set_parameters")
+            spin_until(executor, client.service_is_ready)
+            # There is no such type.
+            client.call_async(SetParameters.Request(parameters=[Parameter(name="x", value=ParameterValue(type=99))]))
+            asked = test.create_client(GetParameters, f"/{name}/get_parameters")
+            spin_until(executor, asked.service_is_ready)
+            answer = asked.call_async(GetParameters.Request(names=["use_sim_time"]))
+            spin_until(executor, answer.done)
+        child.send_signal(signal.SIGTERM)
+        said, _ = child.communicate(timeout=END_TIMEOUT_S)
+    assert child.returncode == 0
+    assert "an error in a callback was survived: ValueError: 99 is not a valid Parameter.Type" in said

@@ -322,4 +322,4 @@ def planner_node() -> PlannerNode:
 
 def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    run_node(planner_node)
+    run_node(planner_node, lasting=True)
