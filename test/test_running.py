@@ -155,6 +155,18 @@ def test_asked_to_end_while_a_manager_waits_for_configure() -> None:
     assert (child.returncode, output) == (0, "")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_end_while_importing(number: signal.Signals, tmp_path: Path) -> None:
+    # As dataclasses and named tuples are made.
+    (tmp_path / "rclpy.py").write_text("print('importing', flush=True)\nexec('import time; time.sleep(20.0)')\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-m", "flatrope_planner.nodes", "controller_node"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as child:
+        _read_until(child, "importing")
+        os.kill(child.pid, number)
+        assert child.wait(END_TIMEOUT_S) == 0
+
+
 @pytest.mark.parametrize("missing", ["rclpy", "torch", "transformers"])
 def test_a_missing_library_is_one_line_that_says_for_which_python(missing: str) -> None:
     program = (
