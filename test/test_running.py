@@ -155,6 +155,25 @@ def test_asked_to_end_while_a_manager_waits_for_configure() -> None:
     assert (child.returncode, output) == (0, "")
 
 
+def test_a_node_runs_where_no_log_file_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path / "file" / "log"))
+    with started("controller_node", "-p", "rate_hz:=7") as child, ros("--disable-external-lib-logs"):
+        test = Node("test")
+        with closing(test) as executor:
+            spin_until(executor, lambda: "controller" in test.get_node_names())
+            asked = test.create_client(GetParameters, "/controller/get_parameters")
+            spin_until(executor, asked.service_is_ready)
+            answer = asked.call_async(GetParameters.Request(names=["rate_hz"]))
+            spin_until(executor, answer.done)
+        child.send_signal(signal.SIGTERM)
+        said, _ = child.communicate(timeout=END_TIMEOUT_S)
+    assert child.returncode == 0
+    # What it was started with still holds.
+    assert answer.result().values[0].double_value == 7.0
+    assert said.startswith("no log file is written: failed to initialize logging: Failed to create log directory")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_asked_to_end_while_importing(number: signal.Signals, tmp_path: Path) -> None:
     # As dataclasses and named tuples are made.

@@ -32,6 +32,8 @@ POLL_S = 0.05
 LONGEST_END_S = 2.5
 # How often errors that are survived are told at the most.
 TOLD_EVERY_S = 5.0
+# How rcl's complaint begins when it can make no log file.
+NO_LOGGING = "failed to initialize logging"
 # What ROS raises when a remapping, a parameter, a name or its environment does not fit.
 ROS_ERRORS = (rclpy_implementation.RCLError, rclpy_implementation.UnknownROSArgsError, NameValidationException)
 
@@ -71,7 +73,7 @@ def run_node(make_node: Callable[[], RunningNode], *, lasting: bool = False) -> 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, ask_to_end)
     try:
-        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+        _begin()
         exit_code = _spin(make_node, stop, lasting=lasting)
     except ROS_ERRORS as err:
         print(_complaint(err), file=sys.stderr)
@@ -98,6 +100,20 @@ def _watch_the_end() -> None:
         os._exit(0)
 
     Thread(target=end, name="end", daemon=True).start()
+
+
+def _begin() -> None:
+    """Begin with ROS; where no log file can be written, as on a car whose disk is read-only, without one."""
+    try:
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    except rclpy_implementation.RCLError as err:
+        if NO_LOGGING not in str(err):
+            raise
+        print(f"no log file is written: {_complaint(err)}", file=sys.stderr)
+        # rclpy takes it for begun all the same.
+        rclpy.shutdown()
+        arguments = [*sys.argv, "--ros-args", "--disable-external-lib-logs"]
+        rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
 
 
 def _tell(node: RunningNode, err: Exception) -> None:
