@@ -128,6 +128,8 @@ class OdometryTrack(Stream[OdometrySample]):
         super().__init__(KEPT_SPAN_S, MAX_SAMPLES)
         # Why it reaches back no further, in words; empty where nothing was forgotten.
         self._began = ""
+        # How often the motion went on elsewhere.
+        self.breaks = 0
 
     def add(self, sample: OdometrySample) -> None:
         """Take in a sample; what came before a jump that no vehicle can make, or in other frames, is forgotten."""
@@ -137,14 +139,17 @@ class OdometryTrack(Stream[OdometrySample]):
             if sample.stamp_ns <= self.stamps_ns[-1]:
                 # A late one of the localisation that was left.
                 return
-            self._began = f", as its frames were {self.samples[-1].frames} and are {sample.frames}"
-            self.drop_first(len(self.samples))
+            self._break_off(len(self.samples), f"its frames were {self.samples[-1].frames} and are {sample.frames}")
         super().add(sample)
         index = bisect_left(self.stamps_ns, sample.stamp_ns)
         jump_m = _jump_m(self.samples[max(index - 2, 0) : index + 1])
         if jump_m > 0.0:
-            self._began = f", as its pose jumped by {jump_m:.2f} m"
-            self.drop_first(index)
+            self._break_off(index, f"its pose jumped by {jump_m:.2f} m")
+
+    def _break_off(self, count: int, why: str) -> None:
+        self.drop_first(count)
+        self._began = f", as {why}"
+        self.breaks += 1
 
     def poses_at(self, times_ns: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Positions (N, 3) and unit quaternions (N, 4) at ascending times (N,), linear and slerp between samples.
