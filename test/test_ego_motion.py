@@ -228,6 +228,13 @@ def test_a_corrected_localisation_is_no_motion(
         track.poses_at(np.array([seconds_to_ns(2.8), seconds_to_ns(3.1)]))
 
 
+def test_two_localisations_in_turns_are_no_motion() -> None:
+    track = OdometryTrack()
+    for number, time_s in enumerate(np.arange(1.0, 4.0, 0.05)):
+        track.add(shifted([straight(time_s, 0.0)], 0.0, (0.0, 1.0 * (number % 2), 0.0))[0])
+    assert len(track.samples) < 4
+
+
 def jolting(time_s: float) -> OdometrySample:
     """Full braking after 2 s from 30 m/s, stamped up to 20 ms late."""
     braked_s = max(time_s - 2.0, 0.0)

@@ -211,10 +211,10 @@ def _jump_m(samples: Sequence[OdometrySample]) -> float:
         return 0.0
     step_s = ns_to_seconds(before.stamp_ns - samples[0].stamp_ns)
     carried_on = before.position_m + (before.position_m - samples[0].position_m) * apart_s / step_s
-    expected = (np.array(before.pose_ahead(after.stamp_ns).position_m), carried_on)
     # Heights are left out: they are rarely as good.
-    off_m = min(float(np.linalg.norm((after.position_m - place)[:2])) for place in expected)
-    way_m = max(float(np.linalg.norm((place - before.position_m)[:2])) for place in expected)
+    ways_m = [(place - before.position_m)[:2] for place in (before.pose_ahead(after.stamp_ns).position_m, carried_on)]
+    gone_m = (after.position_m - before.position_m)[:2]
+    off_m, way_m = min((float(np.linalg.norm(gone_m - way)), float(np.linalg.norm(way))) for way in ways_m)
     way_m = min(way_m, MAX_SPEED_MPS * apart_s)
     late_m = OFF_WAY_S * way_m / apart_s
     return off_m if off_m > OFF_WAY_M + late_m + OFF_WAY_SHARE * way_m + OFF_WAY_MPS2 * apart_s**2 else 0.0
