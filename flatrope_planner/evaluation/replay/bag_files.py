@@ -83,9 +83,13 @@ def open_parts(path: Path, stack: ExitStack, notes: list[str]) -> list[Part]:
             # Its files may be sound, or some of them.
             notes.append(str(err))
         else:
-            if _is_as_told(reader):
+            told = _is_as_told(reader)
+            if told and _is_read_in_whole(reader):
                 return [Part(path, reader)]
-            notes.append(f"{path / METADATA} tells of other topics, or of more or fewer messages, than its files hold")
+            if not told:
+                notes.append(
+                    f"{path / METADATA} tells of other topics, or of more or fewer messages, than its files hold"
+                )
     return _open_files(path, stack, notes)
 
 
@@ -96,11 +100,27 @@ def _is_as_told(bag: Any) -> bool:
     return _counts(bag.connections) == held and bag.message_count == held.total()
 
 
-def _counts(connections: Iterable[Connection]) -> Counter[tuple[str, str, str]]:
-    """Topic, type and how it was offered -> messages: rosbags leaves out what differs in one of these."""
-    counts = Counter[tuple[str, str, str]]()
+def _is_read_in_whole(bag: Any) -> bool:
+    """Whether rosbags finds all topics of the files again in the metadata.
+
+    It does not where these tell differently by which quality of service they were offered, as rosbag2 often does.
+    """
+    return all(
+        any(
+            (told.topic, told.msgtype, told.ext) == (held.topic, held.msgtype, held.ext)
+            and (not told.digest or not held.digest or told.digest == held.digest)
+            for told in bag.connections
+        )
+        for part in bag.storage.storages
+        for held in part.connections
+    )
+
+
+def _counts(connections: Iterable[Connection]) -> Counter[tuple[str, str]]:
+    """Topic and type -> messages."""
+    counts = Counter[tuple[str, str]]()
     for connection in connections:
-        counts[connection.topic, connection.msgtype, repr(connection.ext)] += connection.msgcount
+        counts[connection.topic, connection.msgtype] += connection.msgcount
     return +counts
 
 
