@@ -26,6 +26,7 @@ from flatrope_planner.cli import main
 from flatrope_planner.errors import SetupError
 from flatrope_planner.evaluation.replay.cut_off_mcap import CutOffMcap
 from flatrope_planner.evaluation.replay.plan_bag import PlanBag
+from flatrope_planner.evaluation.report.recording import read_recording
 
 MCAP, SQLITE = StoragePlugin.MCAP, StoragePlugin.SQLITE3
 # Plans at 1.5, 2.0 ... 4.0 s.
@@ -73,6 +74,8 @@ def test_how_topics_were_offered_does_not_matter(tmp_path: Path, plugin: Storage
     assert OTHER_QOS in offered
     result = replay(metadata.parent, tmp_path / "out")
     assert (result["status"], result["plans"]) == ("complete", ALL_PLANS)
+    # The report of a drive reads the same bags.
+    assert len(read_recording(metadata.parent).odometry) == 81
 
 
 def test_counts_that_lie_are_told_of(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def open_parts(path: Path, stack: ExitStack, notes: list[str]) -> list[Part]:
             notes.append(str(err))
         else:
             told = _is_as_told(reader)
-            if told and _is_read_in_whole(reader):
+            if told and is_read_in_whole(reader):
                 return [Part(path, reader)]
             if not told:
                 notes.append(
@@ -100,7 +100,7 @@ def _is_as_told(bag: Any) -> bool:
     return _counts(bag.connections) == held and bag.message_count == held.total()
 
 
-def _is_read_in_whole(bag: Any) -> bool:
+def is_read_in_whole(bag: Any) -> bool:
     """Whether rosbags finds all topics of the files again in the metadata.
 
     It does not where these tell differently by which quality of service they were offered, as rosbag2 often does.
