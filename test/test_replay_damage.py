@@ -2,8 +2,10 @@
 
 import errno
 import re
+import shutil
 import sqlite3
 import struct
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +142,26 @@ def test_rows_that_hold_nothing_are_left_out(tmp_path: Path) -> None:
     result = replay(file, tmp_path / "out")
     assert result["status"] == "partial"
     assert result["plans"] > 5
+
+
+def test_what_a_killed_recorder_has_only_logged_is_read(tmp_path: Path) -> None:
+    file = storage_file(write_bag(tmp_path / "drive", Drive(), Storage(SQLITE)))
+    # Kept open, the log is not moved into the file.
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("CREATE TEMP TABLE late AS SELECT * FROM messages WHERE timestamp > 104000000000")
+        database.execute("DELETE FROM messages WHERE timestamp > 104000000000")
+        database.commit()
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.execute("INSERT INTO messages SELECT * FROM late")
+        database.commit()
+        killed = tmp_path / "killed"
+        killed.mkdir()
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{file}{suffix}", killed / f"killed.db3{suffix}")
+    result = replay(killed, tmp_path / "out")
+    assert (result["status"], result["plans"]) == ("partial", 18)
+    assert any("403 messages could be rescued" in line for line in result["missing"])
 
 
 def test_one_packed_message_that_is_damaged_costs_that_message(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from rosbags.rosbag2 import Reader
 
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.cut_off_mcap import CutOffMcap
-from flatrope_planner.evaluation.replay.cut_off_sqlite import CutOffSqlite
+from flatrope_planner.evaluation.replay.cut_off_sqlite import CutOffSqlite, has_log
 from flatrope_planner.evaluation.replay.unpacking import open_unpacked
 from flatrope_planner.evaluation.report.bounds import check_metadata
 
@@ -84,7 +84,7 @@ def open_parts(path: Path, stack: ExitStack, notes: list[str]) -> list[Part]:
             notes.append(str(err))
         else:
             told = _is_as_told(reader)
-            if told and is_read_in_whole(reader):
+            if told and is_read_in_whole(reader) and not any(has_log(file) for file in path.iterdir()):
                 return [Part(path, reader)]
             if not told:
                 notes.append(
@@ -174,6 +174,9 @@ def _called(complaint: str, content: Path, file: Path) -> str:
 
 def _opened_or_rescued(file: Path, stack: ExitStack, notes: list[str]) -> StorageReader:
     try:
+        if has_log(file):
+            msg = f"{file} was never completed"
+            raise InputError(msg)
         reader = _opened(file, stack)
         if all(connection.msgtype != NO_SCHEMA for connection in reader.connections):
             return reader

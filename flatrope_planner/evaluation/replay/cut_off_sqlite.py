@@ -1,4 +1,4 @@
-"""Reads a .db3 file whose end is missing: its rows in the order in which they were written, as far as they go."""
+"""Reads a .db3 file that was never completed: its rows in the order in which they were written, as far as they go."""
 
 import sqlite3
 from collections import Counter
@@ -10,6 +10,12 @@ from typing import Any
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefinition, MessageDefinitionFormat
 
 NO_DEFINITION = MessageDefinition(MessageDefinitionFormat.NONE, "")
+
+
+def has_log(file: Path) -> bool:
+    """Whether whoever wrote the file was killed before what it had logged came into it (SQLite's write-ahead log)."""
+    log = file.with_name(f"{file.name}-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 class CutOffSqlite:
@@ -49,7 +55,9 @@ class CutOffSqlite:
 
     def _rows(self, columns: str, table: str = "messages") -> Iterator[tuple[Any, ...]]:
         """The rows of a table up to the first that cannot be read."""
-        uri = f"{self.path.absolute().as_uri()}?immutable=1"
+        # What is in the log was never moved into the file.
+        how = "mode=ro" if has_log(self.path) else "immutable=1"
+        uri = f"{self.path.absolute().as_uri()}?{how}"
         with closing(sqlite3.connect(uri, uri=True)) as database, suppress(sqlite3.Error):
             # Without this, SQLite does not touch a file that is shorter than it says it is.
             database.execute("PRAGMA writable_schema = ON")
