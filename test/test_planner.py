@@ -39,6 +39,7 @@ class ToyPrompt:
 class ToyState:
     read: list[int]
     block: list[int] = field(default_factory=list)
+    unread: int = 0
 
     @property
     def length(self) -> int:
@@ -49,6 +50,7 @@ class ToyTarget:
     """Counts; its trajectory drives as many metres a second as it has read tokens."""
 
     stop_token = STOP
+    eos_tokens = frozenset[int]()
     ending: tuple[int, ...] = (8, STOP)
     forbidden = torch.zeros(VOCABULARY, dtype=torch.bool)
     token_budget = 20

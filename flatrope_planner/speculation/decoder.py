@@ -38,7 +38,7 @@ class DecodedRationale(Generic[S]):
     # What was written, end marks included.
     token_ids: tuple[int, ...]
     speculation: SpeculationStats
-    # Committed up to and including the stop token.
+    # Committed up to and including the stop token; without the last token where it is to stay unread.
     state: S
     # "prefill"; "reasoning", from the first token to the last, and of it "draft" and "verify"; "handover": reading what
     # of the end marks no round has read, for whoever goes on from the state.
@@ -93,7 +93,7 @@ class Decoder(Generic[P, S]):
         written_s = clock.passed_s
         complete = writing.tokens[-1] == self._target.stop_token
         if not last_is_read:
-            self._read(state, [writing.tokens[-1], *([] if complete else self._force_ending(writing))])
+            state.unread = self._finish(state, writing, complete=complete)
         stages_s = {"prefill": prefill_s, "reasoning": written_s - prefill_s, "handover": clock.passed_s - written_s}
         stages_s |= {"draft": clock.draft_s, "verify": clock.verify_s}
         return DecodedRationale(
@@ -115,9 +115,10 @@ class Decoder(Generic[P, S]):
         return state, opening
 
     def _write(self, state: S, opening: Opening[P], writing: Writing, clock: "_Clock") -> bool:
-        """Rounds until the stop token or the end of the budget; whether the last token has been read."""
+        """Rounds until a token that ends the text or the end of the budget; whether the last token has been read."""
         last_is_read = False
-        while writing.tokens[-1] != self._target.stop_token and len(writing.tokens) < self._target.token_budget:
+        ends = {self._target.stop_token, *self._target.eos_tokens}
+        while writing.tokens[-1] not in ends and len(writing.tokens) < self._target.token_budget:
             writing.round += 1
             last_is_read = self._round(state, opening, writing, clock)
         return last_is_read
@@ -161,7 +162,17 @@ class Decoder(Generic[P, S]):
             rows = 1 + len(candidates.tokens)
             places = [len(writing.tokens) + int(depth) for depth in Block.of(0, candidates).offsets]
             scores = self._sampler.scores(scores[:rows].masked_fill(self._target.forbidden, -torch.inf), places)
-        return verify(scores, candidates, self._target.forbidden, self._target.stop_token)
+        target = self._target
+        return verify(scores, candidates, target.forbidden, target.stop_token, target.eos_tokens)
+
+    def _finish(self, state: S, writing: Writing, *, complete: bool) -> int:
+        """Read what no round has read of the text's end; how many tokens stay unread."""
+        appends = bool(self._target.ending)
+        # Where nothing is appended, the last token that a budget allows is not read either, whatever it is.
+        if not appends and (not complete or len(writing.tokens) == self._target.token_budget):
+            return 1
+        self._read(state, [writing.tokens[-1], *([] if complete else self._force_ending(writing))])
+        return 0
 
     def _force_ending(self, writing: Writing) -> tuple[int, ...]:
         """Append the end marks that are missing, unasked; these."""

@@ -106,6 +106,7 @@ class VlaTarget(ABC):
         reader.vlm.model.language_model.set_attn_implementation(PATH_ATTENTION)
         self.stop_token = tokenizer.future_start
         self.ending: tuple[int, ...] = (tokenizer.cot_end, tokenizer.future_start)
+        self.eos_tokens = frozenset[int]()
         self.forbidden = torch.zeros(tokenizer.size, dtype=torch.bool)
         self.forbidden[forbidden.start : forbidden.stop] = True
         self.forbidden = self.forbidden.to(self.device)
@@ -241,7 +242,8 @@ class VlaTarget(ABC):
         keys, values = state.cache.committed()
         return Memory(
             KeyValues(keys, values).expanded(samples),
-            torch.full((samples,), state.length, device=self.device),
+            # Actions count on behind all that is written, read or not.
+            torch.full((samples,), state.length + state.unread, device=self.device),
             torch.full((samples,), state.rope_delta, device=self.device),
         )
 

@@ -13,7 +13,7 @@ from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.slots import MAX_WIDTH
 from flatrope_planner.vla.alpamayo import cameras as cam
 from flatrope_planner.vla.alpamayo.action_space import speed_at_t0
-from flatrope_planner.vla.alpamayo.backbone import check_processor, expert_config, load_backbone
+from flatrope_planner.vla.alpamayo.backbone import check_processor, eos_tokens, expert_config, load_backbone
 from flatrope_planner.vla.alpamayo.config import AlpamayoConfig, Release
 from flatrope_planner.vla.alpamayo.files import find_backbone
 from flatrope_planner.vla.alpamayo.flow import guided, sample_flow
@@ -28,7 +28,7 @@ from flatrope_planner.vla.prompt import PictureSlot, lay_out
 from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.request import VlaPrompt, VlaState
 from flatrope_planner.vla.target import PRECISIONS, Room, Running, VlaTarget
-from flatrope_planner.vla.tokenizer import ROUTE_END, ROUTE_START, VlaTokenizer, history_token
+from flatrope_planner.vla.tokenizer import COT_END, COT_START, ROUTE_END, ROUTE_START, VlaTokenizer, history_token
 from flatrope_planner.vla.unicycle import to_trajectory
 from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
 from flatrope_planner.vla.vision_cache import VisionCache
@@ -67,6 +67,8 @@ class AlpamayoTarget(VlaTarget):
         )
         self._model, self._config, self._spec = model.eval(), config, spec
         self.token_budget = config.token_budget
+        # NVIDIA's expert acts on an unfinished text as it stands, and `generate` stops where the backbone's text would.
+        self.ending, self.eos_tokens = (), eos_tokens(model.vlm)
         self._encoder = cache(partial(VisionEncoder, model.vlm.model.visual))
         self.vision_cache = VisionCache(self._encode, capacity=2 * len(spec.cameras) * spec.frames_per_camera)
 
@@ -196,12 +198,12 @@ class AlpamayoTarget(VlaTarget):
         return sample_flow(velocity, noise.to(self.device), action.flow_steps)
 
     def text(self, tokens: Sequence[int]) -> str:
-        """What stands before the end mark of the rationale, other marks as they are; nothing where there is none."""
-        before = list(tokens)
-        if self._tokenizer.cot_end not in before:
-            return ""
-        kept = before[: before.index(self._tokenizer.cot_end)]
-        return self._tokenizer.decode(kept, marks=True).strip()
+        """What stands before the end mark of the rationale, other marks as they are; nothing where there is none.
+
+        Where its start mark is written again, it begins there.
+        """
+        before, end, _ = self._tokenizer.decode(tokens, marks=True).partition(COT_END)
+        return before.rpartition(COT_START)[2].strip() if end else ""
 
     def _pictures(self, observation: Observation) -> list[tuple[str, Image]]:
         """Pictures in the order of the prompt, with the text before each."""
