@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from test_alpamayo_exactness import bits
 from tiny_alpamayo import TWO, Case, observation, write_checkpoint
 
-from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
 from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
 from flatrope_planner.vla.alpamayo.cameras import CAMERAS
@@ -116,21 +115,3 @@ def test_speculation_changes_no_bit_of_an_unfinished_text(targets: Targets, kind
             assert guessed.state.unread == plain.state.unread == 1
             # The last word is always the target's own.
             assert guessed.rationale.tokens[-1].source == "target"
-
-
-def test_what_looks_like_a_patch_is_a_token_like_others(targets: Targets) -> None:
-    """Pictures fill the prompt's own places alone, though somebody proposes their token."""
-    target = targets["budget"]
-    prompt = target.prepare(observation(MOMENTS["standing"]))
-    plain = Decoder(target, None, 8).decode(prompt)
-    eager = RehearsedDrafter([target.image_pad] * 8, len(target.forbidden), Rehearsal(1.0))
-    guessed = Decoder(target, eager, 8).decode(prompt)
-    assert guessed.speculation.prefill_proposed > 0
-    assert bits(guessed) == bits(plain)
-    # Read in one pass with the prompt, or behind it: the same.
-    text = (target.image_pad, plain.token_ids[0])
-    block = Block.of(prompt.token_ids[-1], Candidates.chain(text, ""))
-    _, read = target.prefill(prompt, block)
-    state, _ = target.prefill(prompt, Block.of(prompt.token_ids[-1], Candidates()))
-    behind = target.step(state, Block.of(text[0], Candidates.chain(text[1:], "")))
-    torch.testing.assert_close(read.block.logits[1:], behind.logits, atol=1e-4, rtol=0.0)
