@@ -46,10 +46,11 @@ from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.obstacles import obstacle_points
-from flatrope_planner.nodes.parameters import PlannerParameters
+from flatrope_planner.nodes.parameters import NO_SEED, PlannerParameters
 from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import PlanningWorker
+from flatrope_planner.planning.chance import Chance
 from flatrope_planner.planning.core import PlanningCore, warm_up
 from flatrope_planner.planning.ego_motion import EgoMotion
 from flatrope_planner.planning.observation import ODOMETRY, camera_input
@@ -300,8 +301,12 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
         parameters.draft_nodes,
         Exactness(ExactnessMode(parameters.exactness), parameters.audit_every),
     )
-    running = Running(parameters.cameras, PRECISIONS.get(parameters.precision), parameters.device)
-    core = load(parameters.target, Path(parameters.weights) if parameters.weights else None, speculation, running)
+    precision = PRECISIONS.get(parameters.precision)
+    running = Running(parameters.cameras, precision, parameters.device, parameters.guidance)
+    seed = None if parameters.draw_seed == NO_SEED else parameters.draw_seed
+    chance = Chance(seed, parameters.temperature, parameters.top_p, parameters.trajectory_samples)
+    weights = Path(parameters.weights) if parameters.weights else None
+    core = load(parameters.target, weights, speculation, running, chance)
     warm_up(core)
     return core
 

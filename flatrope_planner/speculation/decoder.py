@@ -16,7 +16,8 @@ from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
 from flatrope_planner.speculation.opening import Opening
-from flatrope_planner.speculation.sampling import Sampler, Sampling
+from flatrope_planner.speculation.sampler import Sampler
+from flatrope_planner.speculation.sampling import Sampling
 from flatrope_planner.speculation.slots import MAX_WIDTH
 from flatrope_planner.speculation.target import DecodingState, Prompt, StepResult, Target
 from flatrope_planner.speculation.verification import Verified, verify
@@ -78,15 +79,20 @@ class Decoder(Generic[P, S]):
         self._drafter: Drafter = drafter or NoDrafter()
 
     @torch.inference_mode()
-    def decode(self, prompt: P) -> DecodedRationale[S]:
+    def decode(self, prompt: P, sampling: Sampling | None = None) -> DecodedRationale[S]:
         """The target's rationale for a prompt: the greedy one, or the one that sampling draws with its seed.
+
+        Args:
+            prompt: what is asked.
+            sampling: in place of the decoder's own.
 
         Raises:
             InputError: when prompt and rationale do not fit into the target's cache.
         """
         clock = _Clock()
         writing = Writing()
-        self._sampler = None if self._sampling is None else Sampler(self._sampling)
+        drawing = sampling or self._sampling
+        self._sampler = None if drawing is None else Sampler(drawing)
         state, opening = self._open(prompt, writing)
         prefill_s = clock.lap()
         last_is_read = self._write(state, opening, writing, clock)

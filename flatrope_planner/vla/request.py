@@ -53,6 +53,8 @@ class VlaState:
     height_m: float = 0.0
     # See `speculation.target.DecodingState`.
     unread: int = 0
+    # Behind the same prompt without its route: what guidance compares with; None where there is no guidance.
+    unguided: "VlaState | None" = None
 
     @property
     def length(self) -> int:

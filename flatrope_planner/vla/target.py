@@ -35,6 +35,7 @@ T = TypeVar("T", bound="VlaTarget")
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 # Layers of 36.
 DRAFT_DEPTHS = (24, 30, 31, 32, 34)
+NO_GUIDANCE = 1.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Running:
     precision: torch.dtype | None = None
     # As PyTorch calls it, or "auto": a GPU where there is one.
     device: str = "auto"
+    # How much more than by itself an action follows the route (Alpamayo 1.5); 1: no more.
+    guidance: float = NO_GUIDANCE
 
     def place(self) -> torch.device:
         """The device.
@@ -221,6 +224,10 @@ class VlaTarget(ABC):
     def commit(self, state: VlaState, kept: Sequence[int]) -> None:
         """Keep rows of the last block."""
         state.cache.keep(kept)
+
+    def guide(self, state: VlaState, prompt: VlaPrompt, written: Sequence[int]) -> None:
+        """Read what acting needs besides the state behind the rationale `written`: nothing."""
+        state.unguided = None
 
     @torch.inference_mode()
     def act(self, state: VlaState, seed: int | None, samples: int = 1) -> tuple[Trajectory, ...]:

@@ -27,7 +27,7 @@ from flatrope_planner.vla.config import MERGE, PATCH_PX
 from flatrope_planner.vla.prompt import PictureSlot, lay_out
 from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.request import VlaPrompt, VlaState
-from flatrope_planner.vla.target import PRECISIONS, Room, Running, VlaTarget
+from flatrope_planner.vla.target import NO_GUIDANCE, PRECISIONS, Room, Running, VlaTarget
 from flatrope_planner.vla.tokenizer import COT_END, COT_START, ROUTE_END, ROUTE_START, VlaTokenizer, history_token
 from flatrope_planner.vla.unicycle import to_trajectory
 from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
@@ -69,6 +69,7 @@ class AlpamayoTarget(VlaTarget):
         self.token_budget = config.token_budget
         # NVIDIA's expert acts on an unfinished text as it stands, and `generate` stops where the backbone's text would.
         self.ending, self.eos_tokens = (), eos_tokens(model.vlm)
+        self.guidance = NO_GUIDANCE
         self._encoder = cache(partial(VisionEncoder, model.vlm.model.visual))
         self.vision_cache = VisionCache(self._encode, capacity=2 * len(spec.cameras) * spec.frames_per_camera)
 
@@ -101,11 +102,15 @@ class AlpamayoTarget(VlaTarget):
         with without_storage():
             model = AlpamayoModel(config, vlm, expert)
         load_weights(model, checkpoint, how.precision or PRECISIONS[config.precision], how.place())
-        return cls(model, tokenizer, config, spec, tapped_layers)
+        target = cls(model, tokenizer, config, spec, tapped_layers)
+        target.guidance = how.guidance
+        return target
 
     def tapping(self, layers: tuple[int, ...]) -> "AlpamayoTarget":
         """The same target, showing the hidden states behind these text layers."""
-        return AlpamayoTarget(self._model, self._tokenizer, self._config, self._spec, layers)
+        same = AlpamayoTarget(self._model, self._tokenizer, self._config, self._spec, layers)
+        same.guidance = self.guidance
+        return same
 
     @property
     def observation_spec(self) -> ObservationSpec:
@@ -148,7 +153,10 @@ class AlpamayoTarget(VlaTarget):
     @torch.inference_mode()
     def trajectories(self, state: VlaState, noise: Tensor) -> tuple[Trajectory, ...]:
         """See `VlaTarget.trajectories`; samples share the request's one rationale and its keys and values."""
-        scaled = self.scaled_actions(state, noise)
+        if state.unguided is None:
+            scaled = self.scaled_actions(state, noise)
+        else:
+            scaled = self.guided_actions(state, state.unguided, noise, self.guidance)
         space = self._model.action_space
         motions = space.motion(scaled, state.speed_mps.to(scaled).expand(len(noise)))
         actions = space.actions(scaled)
@@ -159,6 +167,11 @@ class AlpamayoTarget(VlaTarget):
         """What the flow makes of noise (samples, 64, 2): actions in the scale of the action space."""
         velocity = partial(self._model.velocity, seen=self._memory(state, len(noise)))
         return sample_flow(velocity, noise.to(self.device), self._config.action.flow_steps)
+
+    def guide(self, state: VlaState, prompt: VlaPrompt, written: Sequence[int]) -> None:
+        """Read the rationale behind the prompt without its route too, where there is one and guidance is asked for."""
+        if self.guidance != NO_GUIDANCE and self._tokenizer.special(ROUTE_START) in prompt.token_ids:
+            state.unguided = self.without_route(prompt, written)
 
     @torch.inference_mode()
     def without_route(self, prompt: VlaPrompt, written: Sequence[int]) -> VlaState:
