@@ -25,7 +25,7 @@ def test_reading_is_causal(implementation: str) -> None:
     other[0, 8:] = 3
     positions = torch.arange(12).expand(3, 1, 12)
     with torch.no_grad():
-        one, two = (model.read(tokens, positions, RecordingCache()).hidden for tokens in (ids, other))
+        one, two = (model.reader.read(tokens, positions, RecordingCache()).hidden for tokens in (ids, other))
     assert torch.equal(one[:, :8], two[:, :8])
     assert not torch.equal(one[:, 8:], two[:, 8:])
 

@@ -84,7 +84,7 @@ def test_a_file_system_that_refuses_is_one_line(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "out/big.npz")
 
-    monkeypatch.setattr("flatrope_planner.cli._prepare_folder_of", full)
+    monkeypatch.setattr("flatrope_planner.commands.recordings.prepare_folder_of", full)
     assert complaint(capsys, "report", "any.mcap") == "flatrope: out/big.npz: No space left on device\n"
 
 

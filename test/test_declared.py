@@ -78,12 +78,12 @@ def wait_until_active(executor: Any, planner: PlannerNode) -> None:
     [
         # What rclpy says itself is worded differently in every distribution.
         ({"period_s": 99.0}, r"arameter period_s out of range.* 0\.05, .* 10\.0, .*99\.0"),
-        ({"period_s": 99}, "parameter period_s is 99.0, expected a float of [0.05, 10]"),
+        ({"period_s": 99}, "parameter period_s is 99.0, expected a number of [0.05, 10]"),
         ({"period_s": float("nan")}, "arameter period_s .*nan"),
-        ({"period_s": "fast"}, "parameter period_s is 'fast', expected a float of [0.05, 10]"),
-        ({"period_s": True}, "parameter period_s is True, expected a float of [0.05, 10]"),
+        ({"period_s": "fast"}, "parameter period_s is 'fast', expected a number of [0.05, 10]"),
+        ({"period_s": True}, "parameter period_s is True, expected a number of [0.05, 10]"),
         ({"draft_nodes": 0}, r"arameter draft_nodes out of range.* 1, .* 127, .*0"),
-        ({"twist_frame": "big"}, "parameter twist_frame is 'big', expected a str of auto | child | parent"),
+        ({"twist_frame": "big"}, "parameter twist_frame is 'big', expected a text of auto | child | parent"),
         ({"weights": "/elsewhere"}, f"parameter weights {AT_CONFIGURE}"),
         ({"compressed": True}, f"parameter compressed {AT_CONFIGURE}"),
         ({"autostart": False}, f"parameter autostart {AT_START}"),

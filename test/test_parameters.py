@@ -88,13 +88,13 @@ def test_a_file_passed_to_the_node_wins_over_the_defaults() -> None:
 @pytest.mark.parametrize(
     ("value", "base", "limits", "complaint"),
     [
-        (0.01, float, Range(0.05, 10.0), r"expected a float of \[0.05, 10\]"),
+        (0.01, float, Range(0.05, 10.0), r"expected a number of \[0.05, 10\]"),
         (float("nan"), float, Range(0.05, 10.0), "is nan"),
         ("fast", float, Range(0.05, 10.0), "is 'fast'"),
         (True, float, Range(0.05, 10.0), "is True"),
-        (True, int, None, "expected a int"),
+        (True, int, None, "expected a whole number"),
         (1.5, int, Range(0, 9), "is 1.5"),
-        ("big", str, OneOf(("nano",)), "expected a str of nano"),
+        ("big", str, OneOf(("nano",)), "expected a text of nano"),
         ([], tuple[str, ...], None, "a list of names"),
         ("left", tuple[str, ...], None, "a list of names"),
         ([1], tuple[str, ...], None, "a list of names"),

@@ -236,6 +236,6 @@ def test_time_that_goes_back_makes_it_begin_anew() -> None:
 def test_other_parameters_than_allowed_keep_it_from_starting() -> None:
     with (
         ros("-p", "period_s:=99.0"),
-        pytest.raises(InputError, match=r"period_s is 99.0, expected a float of \[0.05, 10\]"),
+        pytest.raises(InputError, match=r"period_s is 99.0, expected a number of \[0.05, 10\]"),
     ):
         PlannerNode(lambda _: StraightCore())

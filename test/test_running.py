@@ -102,7 +102,7 @@ def test_a_bad_parameter_is_one_line_and_exit_code_1() -> None:
     with started("controller_node", "-p", "rate_hz:=-5.0") as child:
         output, _ = child.communicate(timeout=END_TIMEOUT_S)
     assert child.returncode == 1
-    assert output == "parameter rate_hz is -5.0, expected a float of [1, 200]\n"
+    assert output == "parameter rate_hz is -5.0, expected a number of [1, 200]\n"
 
 
 @pytest.mark.parametrize(

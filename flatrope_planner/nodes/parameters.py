@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Annotated, Any
 
 from flatrope_planner.bringup.description import REAL_TIME_FACTOR_LIMITS, SEED_LIMITS, is_topic_part
+from flatrope_planner.dimensions import SHORTEST_PLAN_PERIOD_S
 from flatrope_planner.errors import InputError
 
 # Of `draw_seed`: nothing is drawn.
@@ -23,6 +24,10 @@ class Effect(Enum):
 
 
 AT_ONCE, AT_START = Effect
+
+
+# What a value of a type is called where another was given.
+KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class PlannerParameters:
     compressed: bool
     rear_axle_offset_m: Annotated[float, Range(-10.0, 10.0)]
     twist_frame: Annotated[str, OneOf(("auto", "child", "parent"))]
-    period_s: Annotated[float, Range(0.05, 10.0), AT_ONCE]
+    period_s: Annotated[float, Range(SHORTEST_PLAN_PERIOD_S, 10.0), AT_ONCE]
     input_timeout_s: Annotated[float, Range(0.1, 60.0), AT_ONCE]
     max_input_age_s: Annotated[float, Range(0.0, 60.0), AT_ONCE]
     image_reliability: Annotated[str, OneOf(("best_effort", "reliable"))]
@@ -180,7 +185,7 @@ def checked(name: str, value: object, base: Any, limits: Range | OneOf | None) -
         wanted = "a list of names"
     else:
         fits = type(value) is base
-        wanted = f"a {base.__name__}"
+        wanted = KINDS[base]
     if fits and isinstance(limits, Range):
         fits = isinstance(value, (int, float)) and limits.low <= value <= limits.high
     if fits and isinstance(limits, OneOf):

@@ -61,7 +61,7 @@ def _openings(model: NanoModel, batch: Batch, features: VisionFeatures, prompt: 
     ids = batch.ids.clone()
     rows, place = torch.arange(len(ids)), torch.tensor(prompt)
     for step in range(OPENING_TOKENS):
-        hidden = model.read(ids, batch.positions, RecordingCache(), features=features).hidden
+        hidden = model.reader.read(ids, batch.positions, RecordingCache(), features=features).hidden
         ids[rows, place + step] = model.logits(hidden[rows, place + step - 1]).argmax(-1)
     return [ids[row, start : start + OPENING_TOKENS].tolist() for row, start in enumerate(prompt)]
 
@@ -70,7 +70,7 @@ def _displacement(
     model: NanoModel, collator: Collator, batch: Batch, features: VisionFeatures, samples: Sequence[TrainingSample]
 ) -> list[float]:
     memory = RecordingCache()
-    model.read(batch.ids, batch.positions, memory, features=features)
+    model.reader.read(batch.ids, batch.positions, memory, features=features)
     velocity = partial(model.expert, memory=memory, offset=batch.length, rope_delta=batch.rope_delta)
     noise = torch.zeros(batch.action.shape)
     action = collator.denormalise(integrate(velocity, noise, model.config.flow_steps))

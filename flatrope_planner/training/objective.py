@@ -60,7 +60,7 @@ def losses(model: NanoModel, teacher: Teacher, batch: Batch, draws: int, generat
     index = batch.picture_index.flatten()
     features = VisionFeatures(shown.tokens[index], tuple(level[index] for level in shown.deepstack))
     memory = RecordingCache()
-    hidden = model.read(batch.ids, batch.positions, memory, features=features).hidden
+    hidden = model.reader.read(batch.ids, batch.positions, memory, features=features).hidden
     last = hidden[torch.arange(len(hidden)), batch.prompt_length - 1]
     return Losses(
         rationale=_rationale_loss(model, hidden, batch.labels),

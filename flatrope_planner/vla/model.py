@@ -7,13 +7,12 @@ from torch import Tensor, nn
 from transformers import Qwen3VLForConditionalGeneration
 
 from flatrope_planner.errors import SetupError
-from flatrope_planner.speculation.slots import Layout
 from flatrope_planner.vla import tokenizer as tok
 from flatrope_planner.vla.config import NanoConfig, vlm_config
 from flatrope_planner.vla.expert import ActionExpert
-from flatrope_planner.vla.reading import Reader, Reading
+from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.tokenizer import NanoTokenizer
-from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
+from flatrope_planner.vla.vision import VisionEncoder
 
 # Highest frequency (cycles over all bins) in the first embeddings of the ego-history bins.
 HISTORY_MAX_FREQUENCY = 60.0
@@ -35,17 +34,10 @@ class NanoModel(nn.Module):
         self.vision = VisionEncoder(self.vlm.model.visual)
         _start_history_embeddings(self.vlm.get_input_embeddings(), tokenizer.history_ids)
 
-    def read(
-        self,
-        ids: Tensor,
-        positions: Tensor,
-        cache: object,
-        features: VisionFeatures | None = None,
-        layout: Layout | None = None,
-        taps: tuple[int, ...] = (),
-    ) -> Reading:
-        """Run the text model over new tokens; see `Reader.read`."""
-        return Reader(self.vlm, self.image_pad).read(ids, positions, cache, features, layout, taps)
+    @property
+    def reader(self) -> Reader:
+        """Reads tokens and pictures."""
+        return Reader(self.vlm, self.image_pad)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(..., hidden) -> (..., vocabulary)."""
