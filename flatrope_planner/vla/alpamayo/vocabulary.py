@@ -5,9 +5,10 @@ from pathlib import Path
 from tokenizers import AddedToken, Tokenizer
 
 from flatrope_planner.errors import SetupError, reason
+from flatrope_planner.speculation.checkpoints.files import file_in
 from flatrope_planner.vla.alpamayo.config import Release, VocabularyConfig
 from flatrope_planner.vla.alpamayo.files import CONFIG_FILE
-from flatrope_planner.vla.tokenizer import TOKENIZER_FILE, VlaTokenizer, history_token
+from flatrope_planner.vla.tokenizer import MOST_BYTES, TOKENIZER_FILE, VlaTokenizer, history_token
 
 # Marks in the order in which they were added. Alpamayo 1.5 no longer has the last kind, but it keeps their places.
 _SHARED = """
@@ -48,6 +49,10 @@ def load_vocabulary(checkpoint: Path, backbone: Path, release: Release, expected
 def _read(path: Path) -> Tokenizer:
     if not path.is_file():
         msg = f"{path}: missing; expected the tokenizer of the checkpoint or of its backbone"
+        raise SetupError(msg)
+    size = file_in(path.parent, path.name).stat().st_size
+    if size > MOST_BYTES:
+        msg = f"{path}: {size} bytes, a tokenizer has at most {MOST_BYTES}"
         raise SetupError(msg)
     try:
         return Tokenizer.from_file(str(path))
