@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from flatrope_planner.bringup.description import REAL_TIME_FACTOR_LIMITS, SEED_LIMITS, is_topic_part
 from flatrope_planner.dimensions import SHORTEST_PLAN_PERIOD_S
 from flatrope_planner.errors import InputError
+from flatrope_planner.planning.chance import NO_SEED
 
 
 class Effect(Enum):
@@ -54,13 +55,18 @@ class PlannerParameters:
 
     target: str
     weights: str
-    precision: Annotated[str, OneOf(("auto", "float32", "bfloat16"))]
+    precision: Annotated[str, OneOf(("auto", "float32", "bfloat16", "int8"))]
     device: str
     drafter: Annotated[str, OneOf(("hybrid", "network", "retrieval", "prompt_lookup", "none"))]
     draft: str
     draft_nodes: Annotated[int, Range(1, 127)]
     exactness: Annotated[str, OneOf(("canonical", "tolerant", "audit"))]
     audit_every: Annotated[int, Range(0, 100_000)]
+    temperature: Annotated[float, Range(0.0, 2.0)]
+    top_p: Annotated[float, Range(0.01, 1.0)]
+    draw_seed: Annotated[int, Range(NO_SEED, SEED_LIMITS[1])]
+    trajectory_samples: Annotated[int, Range(1, 64)]
+    guidance: Annotated[float, Range(1.0, 10.0)]
     cameras: tuple[str, ...]
     compressed: bool
     rear_axle_offset_m: Annotated[float, Range(-10.0, 10.0)]
@@ -101,6 +107,12 @@ class PlannerParameters:
             raise InputError(msg)
         if self.exactness == "audit" and not self.audit_every:
             msg = "parameter audit_every is 0, expected at least 1 where exactness is 'audit'"
+            raise InputError(msg)
+        if self.draw_seed == NO_SEED and (self.temperature or self.trajectory_samples > 1):
+            msg = (
+                f"parameter draw_seed is {NO_SEED}, expected a seed where temperature is {self.temperature:g} "
+                f"and trajectory_samples {self.trajectory_samples}"
+            )
             raise InputError(msg)
         if 0.0 < self.max_plan_age_s < self.deadline_s:
             msg = f"parameter max_plan_age_s is {self.max_plan_age_s}, expected at least deadline_s, {self.deadline_s}"

@@ -53,6 +53,8 @@ class Reader:
         extra: dict[str, object] = {cache_argument(type(text_model).forward): cache}
         if features is not None:
             slots = ids == self.image_pad
+            # One more than there are patches is a token like others, which somebody has proposed.
+            slots &= slots.flatten().cumsum(0).view_as(slots) <= features.tokens.shape[:2].numel()
             embeds = embeds.masked_scatter(slots[..., None], features.tokens.to(embeds.dtype))
             extra |= {
                 "visual_pos_masks": slots,

@@ -43,7 +43,7 @@ class VlaPrompt:
         return torch.from_numpy(self.tokens.positions)
 
 
-@dataclass(frozen=True)
+@dataclass
 class VlaState:
     """What a target has read of one request."""
 
@@ -51,6 +51,10 @@ class VlaState:
     rope_delta: int
     speed_mps: Tensor
     height_m: float = 0.0
+    # See `speculation.target.DecodingState`.
+    unread: int = 0
+    # Behind the same prompt without its route: what guidance compares with; None where there is no guidance.
+    unguided: "VlaState | None" = None
 
     @property
     def length(self) -> int:

@@ -33,8 +33,11 @@ T = TypeVar("T", bound="VlaTarget")
 
 # By their names in configurations and parameters.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+# The parameter's word for `Running.quantised`.
+INT8 = "int8"
 # Layers of 36.
 DRAFT_DEPTHS = (24, 30, 31, 32, 34)
+NO_GUIDANCE = 1.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,10 @@ class Running:
     precision: torch.dtype | None = None
     # As PyTorch calls it, or "auto": a GPU where there is one.
     device: str = "auto"
+    # How much more than by itself an action follows the route (Alpamayo 1.5); 1: no more.
+    guidance: float = NO_GUIDANCE
+    # Whether the text model's weights are rounded to eight bits.
+    quantised: bool = False
 
     def place(self) -> torch.device:
         """The device.
@@ -106,6 +113,7 @@ class VlaTarget(ABC):
         reader.vlm.model.language_model.set_attn_implementation(PATH_ATTENTION)
         self.stop_token = tokenizer.future_start
         self.ending: tuple[int, ...] = (tokenizer.cot_end, tokenizer.future_start)
+        self.eos_tokens = frozenset[int]()
         self.forbidden = torch.zeros(tokenizer.size, dtype=torch.bool)
         self.forbidden[forbidden.start : forbidden.stop] = True
         self.forbidden = self.forbidden.to(self.device)
@@ -221,6 +229,10 @@ class VlaTarget(ABC):
         """Keep rows of the last block."""
         state.cache.keep(kept)
 
+    def guide(self, state: VlaState, prompt: VlaPrompt, written: Sequence[int]) -> None:
+        """Read what acting needs besides the state behind the rationale `written`: nothing."""
+        state.unguided = None
+
     @torch.inference_mode()
     def act(self, state: VlaState, seed: int | None, samples: int = 1) -> tuple[Trajectory, ...]:
         """Draw trajectories; the same seed draws the same ones, and none starts each from the middle of the noise."""
@@ -241,7 +253,8 @@ class VlaTarget(ABC):
         keys, values = state.cache.committed()
         return Memory(
             KeyValues(keys, values).expanded(samples),
-            torch.full((samples,), state.length, device=self.device),
+            # Actions count on behind all that is written, read or not.
+            torch.full((samples,), state.length + state.unread, device=self.device),
             torch.full((samples,), state.rope_delta, device=self.device),
         )
 

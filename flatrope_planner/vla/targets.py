@@ -10,7 +10,7 @@ from flatrope_planner.vla.alpamayo.files import cached_folder
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.config import CONFIG_FILE, MODEL_TYPE
 from flatrope_planner.vla.nano import NanoTarget
-from flatrope_planner.vla.target import Running, VlaTarget
+from flatrope_planner.vla.target import NO_GUIDANCE, Running, VlaTarget
 
 NANO = "nano"
 
@@ -25,6 +25,9 @@ def _nano(folder: Path | None, tapped_layers: tuple[int, ...], running: Running)
     if running.device not in ("auto", "cpu"):
         msg = f"device is {running.device!r}, expected cpu or auto: nano is too small for another"
         raise InputError(msg)
+    if running.quantised:
+        msg = "precision is 'int8', expected float32 or bfloat16: nano is too small to be quantised"
+        raise InputError(msg)
     loaded = NanoTarget.load(folder, tapped_layers)
     return loaded if running.precision is None else loaded.at(running.precision)
 
@@ -35,6 +38,9 @@ LOADERS: dict[str, Loader] = {
     Release.R1.value: _alpamayo,
     Release.V1_5.value: _alpamayo,
 }
+
+# Those that `Running.guidance` means something to.
+GUIDED = (Release.V1_5.value,)
 
 
 def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), running: Running | None = None) -> VlaTarget:
@@ -50,8 +56,13 @@ def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), runni
         InputError: when they cannot be run as asked.
     """
     # A folder without a configuration is taken for one of nano, whose loader says what is missing.
-    load = LOADERS.get(_model_type(weights) or MODEL_TYPE, _nano)
-    return load(weights, tapped_layers, running or Running())
+    kind, how = _model_type(weights) or MODEL_TYPE, running or Running()
+    if how.guidance != NO_GUIDANCE and kind not in GUIDED:
+        msg = (
+            f"guidance is {how.guidance:g}, expected {NO_GUIDANCE:g}: {kind} cannot be guided, {', '.join(GUIDED)} can"
+        )
+        raise InputError(msg)
+    return LOADERS.get(kind, _nano)(weights, tapped_layers, how)
 
 
 def find_target(name: str) -> Path | None:
