@@ -6,8 +6,10 @@ from pathlib import Path
 
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.vla.alpamayo.config import Release
-from flatrope_planner.vla.alpamayo.files import cached_folder
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
+from flatrope_planner.vla.autovla.config import MODEL_TYPE as AUTOVLA
+from flatrope_planner.vla.autovla.target import AutoVlaTarget
+from flatrope_planner.vla.checkpoint.files import cached_folder
 from flatrope_planner.vla.config import CONFIG_FILE, MODEL_TYPE
 from flatrope_planner.vla.nano import NanoTarget
 from flatrope_planner.vla.target import Running, VlaTarget
@@ -19,6 +21,10 @@ Loader = Callable[[Path | None, tuple[int, ...], Running], VlaTarget]
 
 def _alpamayo(folder: Path | None, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
     return AlpamayoTarget.load(folder or Path(), tapped_layers, running)
+
+
+def _autovla(folder: Path | None, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
+    return AutoVlaTarget.load(folder or Path(), tapped_layers, running)
 
 
 def _nano(folder: Path | None, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
@@ -34,6 +40,7 @@ LOADERS: dict[str, Loader] = {
     MODEL_TYPE: _nano,
     Release.R1.value: _alpamayo,
     Release.V1_5.value: _alpamayo,
+    AUTOVLA: _autovla,
 }
 
 
@@ -68,7 +75,7 @@ def find_target(name: str) -> Path | None:
     if cached is None:
         msg = (
             f"there is no target {name!r}; there is {NANO}, "
-            "and any folder, or Hugging Face id in the local cache, of an Alpamayo checkpoint"
+            "and any folder, or Hugging Face id in the local cache, of a checkpoint of Alpamayo or AutoVLA"
         )
         raise InputError(msg)
     if _model_type(cached) not in LOADERS:
