@@ -16,6 +16,9 @@ FUTURE_POINTS = 64
 FUTURE_PERIOD_S = 0.1
 FUTURE_SPAN_S = FUTURE_POINTS * FUTURE_PERIOD_S
 
+# Planning oftener than this helps nobody: cameras are no faster.
+SHORTEST_PLAN_PERIOD_S = 0.05
+
 # One action of the unicycle: acceleration and curvature.
 ACTION_SIZE = 2
 

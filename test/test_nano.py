@@ -1,5 +1,6 @@
 """nano as a target, against transformers' own Qwen3-VL as the judge."""
 
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from tiny_nano import noise_observation, noise_picture, tiny_model, tiny_target, tiny_tokenizer
+from tiny_nano import CAMERAS, noise_observation, noise_picture, tiny_model, tiny_target, tiny_tokenizer
 
 from flatrope_planner.domain import CameraFrame, Observation
 from flatrope_planner.errors import InputError, SetupError
@@ -136,9 +137,42 @@ def test_remembered_pictures_change_nothing_and_are_bounded() -> None:
     assert (remembering.vision_cache.hits, remembering.vision_cache.misses) == (2, 6)
     assert torch.equal(got.features.tokens, want.features.tokens)
     assert all(torch.equal(a, b) for a, b in zip(got.features.deepstack, want.features.deepstack, strict=True))
-    for seed in range(20, 26):
+    assert len(remembering.vision_cache) == 4
+    for seed in range(20, 40):
         remembering.prepare(noise_observation(seed))
-    assert len(remembering.vision_cache) == 8
+    assert len(remembering.vision_cache) == 2 * 2 * 11
+
+
+@pytest.mark.parametrize("leap_ns", [10_000_000_000, -10_000_000_000])
+def test_pictures_of_another_time_are_forgotten(leap_ns: int) -> None:
+    target = tiny_target()
+    target.prepare(noise_observation(7))
+    other = noise_observation(8)
+    frames = {
+        camera: tuple(replace(frame, stamp_ns=frame.stamp_ns + leap_ns) for frame in pair)
+        for camera, pair in other.frames.items()
+    }
+    target.prepare(replace(other, frames=frames))
+    assert len(target.vision_cache) == 4
+
+
+@pytest.mark.parametrize("every_s", [0.05, 0.1, 0.5])
+def test_no_picture_is_encoded_twice_however_often_one_plans(every_s: float) -> None:
+    target = tiny_target()
+    shown = set()
+    for tick in range(25):
+        # Numbers of the pictures of cameras that take one every 0.05 s.
+        newest = 10 + round(20 * every_s) * tick
+        numbers = {
+            camera: (start + newest - 10, start + newest) for camera, start in zip(CAMERAS, (0, 1000), strict=True)
+        }
+        frames = {
+            camera: tuple(CameraFrame(50_000_000 * (number % 1000), noise_picture(number)) for number in pair)
+            for camera, pair in numbers.items()
+        }
+        shown |= {number for pair in numbers.values() for number in pair}
+        target.prepare(replace(noise_observation(0), frames=frames))
+    assert target.vision_cache.misses == len(shown)
 
 
 def test_equal_stamps_of_two_drives_are_not_taken_for_the_same_picture(target: NanoTarget) -> None:

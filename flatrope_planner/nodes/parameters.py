@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Annotated, Any
 
 from flatrope_planner.bringup.description import REAL_TIME_FACTOR_LIMITS, SEED_LIMITS, is_topic_part
+from flatrope_planner.dimensions import SHORTEST_PLAN_PERIOD_S
 from flatrope_planner.errors import InputError
 
 
@@ -64,7 +65,7 @@ class PlannerParameters:
     compressed: bool
     rear_axle_offset_m: Annotated[float, Range(-10.0, 10.0)]
     twist_frame: Annotated[str, OneOf(("auto", "child", "parent"))]
-    period_s: Annotated[float, Range(0.05, 10.0), AT_ONCE]
+    period_s: Annotated[float, Range(SHORTEST_PLAN_PERIOD_S, 10.0), AT_ONCE]
     input_timeout_s: Annotated[float, Range(0.1, 60.0), AT_ONCE]
     max_input_age_s: Annotated[float, Range(0.0, 60.0), AT_ONCE]
     image_reliability: Annotated[str, OneOf(("best_effort", "reliable"))]

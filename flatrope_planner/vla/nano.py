@@ -25,7 +25,7 @@ from flatrope_planner.vla.target import Room, Rules
 from flatrope_planner.vla.tokenizer import NanoTokenizer, VlaTokenizer
 from flatrope_planner.vla.unicycle import action_to_trajectory, estimate_speed, to_trajectory, without_reversing
 from flatrope_planner.vla.vision import VisionFeatures
-from flatrope_planner.vla.vision_cache import VisionCache
+from flatrope_planner.vla.vision_cache import VisionCache, capacity_for
 
 WEIGHTS_FILE = "model.safetensors"
 # Resolved: where a build links single files, the weights lie together with the file that this one is a link to.
@@ -58,7 +58,7 @@ class NanoTarget(FlowTarget):
         super().__init__(model.reader, tokenizer, rules, Room(MAX_PROMPT, TOKEN_BUDGET), tapped_layers)
         self._model = model.eval()
         self._config = model.config
-        self.vision_cache = VisionCache(self._encode, capacity=2 * self._config.pictures)
+        self.vision_cache = VisionCache(self._encode, capacity_for(self.observation_spec))
 
     @classmethod
     def load(
@@ -115,7 +115,9 @@ class NanoTarget(FlowTarget):
         Raises:
             InputError: when the observation is not of the shape `observation_spec` asks for.
         """
-        seen = [self.vision_cache.features(resize_picture(frame.image)) for frame in self._frames(observation)]
+        shown = self._frames(observation)
+        seen = [self.vision_cache.features(resize_picture(frame.image), frame.stamp_ns) for frame in shown]
+        self.vision_cache.forget_unlike(observation)
         levels = zip(*(features.deepstack for features in seen), strict=True)
         features = VisionFeatures(
             torch.cat([features.tokens for features in seen]), tuple(torch.cat(level) for level in levels)

@@ -4,9 +4,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from flatrope_planner.arguments import JOBS, output_folder, real_number, whole_number
+from flatrope_planner.dimensions import SHORTEST_PLAN_PERIOD_S
 
 # As for the planner node's period_s.
-PERIOD_LIMITS_S = (0.05, 10.0)
+PERIOD_LIMITS_S = (SHORTEST_PLAN_PERIOD_S, 10.0)
 MOST_SAMPLES = 256
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from flatrope_planner.domain import Image, Observation, ObservationSpec, Trajectory
+from flatrope_planner.domain import CameraFrame, Image, Observation, ObservationSpec, Trajectory
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.slots import MAX_WIDTH
@@ -32,7 +32,7 @@ from flatrope_planner.vla.target import PRECISIONS, Room, Rules, Running
 from flatrope_planner.vla.tokenizer import ROUTE_END, ROUTE_START, VlaTokenizer, history_token
 from flatrope_planner.vla.unicycle import to_trajectory
 from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
-from flatrope_planner.vla.vision_cache import VisionCache
+from flatrope_planner.vla.vision_cache import VisionCache, capacity_for
 
 # Longest prompt: seven cameras of four pictures have about 5300 tokens.
 MAX_PROMPT = 8192
@@ -71,7 +71,7 @@ class AlpamayoTarget(FlowTarget):
         self._model, self._config, self._spec = model.eval(), config, spec
         self.token_budget = config.token_budget
         self._encoder = cache(partial(VisionEncoder, model.vlm.model.visual))
-        self.vision_cache = VisionCache(self._encode, capacity=2 * len(spec.cameras) * spec.frames_per_camera)
+        self.vision_cache = VisionCache(self._encode, capacity_for(spec))
 
     @classmethod
     def load(
@@ -131,9 +131,10 @@ class AlpamayoTarget(FlowTarget):
             InputError: when there are pictures of unknown cameras, of unequal number, or not oldest first.
         """
         pictures, slots = [], list[PictureSlot]()
-        for label, image in self._pictures(observation):
-            slots.append(self._slot(image, label))
-            pictures.append(self.vision_cache.features(image))
+        for label, frame in self._pictures(observation):
+            slots.append(self._slot(frame.image, label))
+            pictures.append(self.vision_cache.features(frame.image, frame.stamp_ns))
+        self.vision_cache.forget_unlike(observation)
         levels = zip(*(features.deepstack for features in pictures), strict=True)
         features = VisionFeatures(
             torch.cat([features.tokens for features in pictures], dim=1),
@@ -206,7 +207,7 @@ class AlpamayoTarget(FlowTarget):
         kept = before[: before.index(self._tokenizer.cot_end)]
         return self._tokenizer.decode(kept, marks=True).strip()
 
-    def _pictures(self, observation: Observation) -> list[tuple[str, Image]]:
+    def _pictures(self, observation: Observation) -> list[tuple[str, CameraFrame]]:
         """Pictures in the order of the prompt, with the text before each."""
         frames = observation.frames
         known = {cam.camera_index(name): name for name in self._spec.cameras}
@@ -215,14 +216,14 @@ class AlpamayoTarget(FlowTarget):
         if not set(map(cam.camera_index, order)) <= known.keys() or len(set(taken.values())) != 1:
             msg = f"observation: pictures {taken}, expected equally many of some of {', '.join(self._spec.cameras)}"
             raise InputError(msg)
-        shown = list[tuple[str, Image]]()
+        shown = list[tuple[str, CameraFrame]]()
         for camera in order:
             stamps = [frame.stamp_ns for frame in frames[camera]]
             if stamps != sorted(stamps):
                 msg = f"observation: pictures of {camera} at {stamps} ns, expected the oldest first"
                 raise InputError(msg)
             labels = cam.labels(camera, len(stamps)) if self._config.release is Release.V1_5 else [""] * len(stamps)
-            shown += zip(labels, (frame.image for frame in frames[camera]), strict=True)
+            shown += zip(labels, frames[camera], strict=True)
         return shown
 
     def _size(self, image: Image) -> tuple[int, int]:
