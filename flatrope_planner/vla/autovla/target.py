@@ -23,7 +23,7 @@ from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.request import VlaPrompt, VlaState
 from flatrope_planner.vla.target import PRECISIONS, Room, Rules, Running, VlaTarget
 from flatrope_planner.vla.vision import VisionFeatures
-from flatrope_planner.vla.vision_cache import VisionCache
+from flatrope_planner.vla.vision_cache import VisionCache, capacity_for
 
 # AutoVLA ends a text where it has 2048 tokens together with its prompt, which has about 1250 for three cameras.
 MAX_PROMPT = 2048
@@ -68,8 +68,7 @@ class AutoVlaTarget(VlaTarget):
         self.token_budget = TOKEN_BUDGET
         self._codebook, self._config = codebook, config
         self._spec = ObservationSpec(cameras, cam.FRAMES_PER_CAMERA, cam.FRAME_PERIOD_S)
-        pairs = len(cameras) * cam.FRAMES_PER_CAMERA // TEMPORAL_PATCH
-        self.vision_cache = VisionCache(self._encode, capacity=2 * pairs)
+        self.vision_cache = VisionCache(self._encode, capacity_for(self._spec) // TEMPORAL_PATCH)
 
     @classmethod
     def load(
@@ -118,11 +117,14 @@ class AutoVlaTarget(VlaTarget):
         """
         features, slots = list[Tensor](), list[VideoSlot]()
         for camera in self._spec.cameras:
-            pictures = self._pictures(camera, self._frames(camera, observation))
+            frames = self._frames(camera, observation)
+            pictures = self._pictures(camera, frames)
             pairs = pictures.reshape(-1, TEMPORAL_PATCH, *pictures.shape[1:])
-            features += [self.vision_cache.features(pair).tokens for pair in pairs]
+            for pair, last in zip(pairs, frames[TEMPORAL_PATCH - 1 :: TEMPORAL_PATCH], strict=True):
+                features.append(self.vision_cache.features(pair, last.stamp_ns).tokens)
             rows, columns = (size // STEP_PX for size in pictures.shape[1:3])
             slots.append(VideoSlot(cam.camera_index(camera) or 0, len(pairs), rows, columns))
+        self.vision_cache.forget_unlike(observation)
         motion = ego_motion(observation.ego_history)
         said, config = motion_text(motion, observation.command), self._config
         text = prompt_text(slots, said, reasons=config.reasons, numbered=config.numbered)
