@@ -7,6 +7,8 @@ from tiny_autovla import CASES, observation, write_checkpoint
 
 from flatrope_planner.cli import main
 from flatrope_planner.simulation.world import Family
+from flatrope_planner.speculation.block_draft import BlockDraft, BlockDraftConfig
+from flatrope_planner.speculation.draft_checkpoint import save_draft
 from flatrope_planner.training import capture_command
 from flatrope_planner.training.traces import write_header
 from flatrope_planner.vla.autovla import target as autovla_target
@@ -42,8 +44,21 @@ def test_from_drives_to_a_draft_that_drafts(tmp_path: Path, monkeypatch: pytest.
 def test_a_draft_of_another_checkpoint_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(autovla_target, "TOKEN_BUDGET", 12)
     one, other = (load_target(write_checkpoint(tmp_path / name, seed)) for name, seed in (("one", 8), ("other", 9)))
-    assert one.fingerprint != other.fingerprint
     assert one.draft_layers == (1, 2, 3)
-    planner = load_planner(str(tmp_path / "one"), None, SpeculationOptions(draft=tmp_path / "other"))
-    assert "the target writes alone" in planner.health.problem
-    assert str(tmp_path / "other") in planner.health.problem
+    config = BlockDraftConfig(
+        hidden=one.sizes.hidden,
+        intermediate=96,
+        heads=4,
+        kv_heads=2,
+        head_dim=16,
+        tapped_layers=one.draft_layers,
+        vocab_size=one.sizes.vocab_size,
+    )
+    save_draft(tmp_path / "draft", BlockDraft(config), other.fingerprint)
+    planner = load_planner(str(tmp_path / "one"), None, SpeculationOptions(draft=tmp_path / "draft"))
+    expected = f"a draft for target {other.fingerprint}, but the target is {one.fingerprint}; train one for it"
+    assert planner.health.problem == f"the target writes alone: {tmp_path / 'draft'}: {expected}"
+    assert (
+        "the target writes alone"
+        not in load_planner(str(tmp_path / "other"), None, SpeculationOptions(draft=tmp_path / "draft")).health.problem
+    )

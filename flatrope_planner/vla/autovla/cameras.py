@@ -6,12 +6,12 @@ from itertools import pairwise
 
 from flatrope_planner.errors import InputError
 
-# As this package names them, and what data sets call the same view.
+# As this package names them, and what AutoVLA's data sets call them. From nuPlan it was shown those that look sideways.
 CAMERAS = ("front_wide", "cross_left", "cross_right")
 ALIASES = {
     "front_wide": ("front", "f0"),
-    "cross_left": ("front_left", "l0"),
-    "cross_right": ("front_right", "r0"),
+    "cross_left": ("front_left", "left", "l0", "l1"),
+    "cross_right": ("front_right", "right", "r0", "r1"),
 }
 # What a prompt calls them.
 VIEWS = ("front", "front-left", "front-right")

@@ -17,6 +17,7 @@ VIDEO_PAD = "<|video_pad|>"
 NO_INSTRUCTION = "unknown"
 ORDINALS = ("first", "second", "third")
 
+# The words are AutoVLA's, every one: a model understands the prompt that it was trained with.
 _ROLE = "You are an Advanced Driver Assistance and Full Self-Driving System. "
 # With reasoning, and without.
 SYSTEM_TEXTS = {

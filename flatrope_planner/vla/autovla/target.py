@@ -179,6 +179,4 @@ class AutoVlaTarget(VlaTarget):
         grid = torch.tensor([[1, *(size // PATCH_PX for size in pair.shape[1:3])]], device=self.device)
         tower = self.vlm.model.visual
         seen = tower(torch.from_numpy(patches_of(pair)).to(self.device, tower.dtype), grid_thw=grid)
-        # Versions of transformers before 5.0 hand out the features alone.
-        tokens: Tensor = seen if isinstance(seen, Tensor) else seen.pooler_output
-        return VisionFeatures(tokens[None], ())
+        return VisionFeatures(seen.pooler_output[None], ())
