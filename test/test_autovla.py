@@ -233,6 +233,16 @@ def test_a_stop_comes_to_rest_and_never_reverses() -> None:
     assert refusal(planned, DrivenArc(6.0, 0.0)) == ""
 
 
+def test_a_stop_in_the_steps_of_a_codebook_is_one() -> None:
+    """A codebook that tells every 8 cm apart: at rest the poses seem to creep to and fro."""
+    poses = stopping(6.0, 2.4)
+    poses[:, 0] += 0.04 * (-1.0) ** np.arange(STEPS)
+    planned = trajectory_of(poses, 6.0)
+    assert (np.diff(planned.position_m[:, 0]) >= -1e-9).all()
+    assert np.abs(planned.position_m[4:50:5, 0] - poses[:, 0]).max() < 0.1
+    assert refusal(planned, DrivenArc(6.0, 0.0)) == ""
+
+
 def test_whoever_stands_and_then_goes_does_not_roll_back() -> None:
     way = np.maximum(0.5 * np.arange(1, STEPS + 1) - 2.0, 0.0) ** 2
     planned: Trajectory = trajectory_of(np.stack([way, 0 * way, 0 * way], axis=1), 0.0)

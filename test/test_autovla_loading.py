@@ -18,6 +18,9 @@ from flatrope_planner.domain import CameraFrame, Observation
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.nodes.parameters import PlannerParameters
 from flatrope_planner.nodes.planner_node import load_planner as load_for_node
+from flatrope_planner.speculation.candidates import Block, Candidates
+from flatrope_planner.speculation.decoder import Decoder
+from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
 from flatrope_planner.vla.autovla import target as autovla_target
 from flatrope_planner.vla.autovla.cameras import CAMERAS, in_order
 from flatrope_planner.vla.autovla.target import AutoVlaTarget
@@ -188,7 +191,16 @@ def test_rows_without_a_token_are_never_written(folder: Path) -> None:
     save_file(weights, folder / "model-00001-of-00002.safetensors")
     edit(folder / "config.json", vocab_size=len(rows) + 4)
     target = load_target(folder)
-    assert target.forbidden.nonzero().flatten().tolist() == list(range(len(rows), len(rows) + 4))
+    unused = list(range(len(rows), len(rows) + 4))
+    assert target.forbidden.nonzero().flatten().tolist() == unused
+    target.token_budget = 12
+    prompt = target.prepare(observation(CASES["tight"]))
+    _, read = target.prefill(prompt, Block.of(prompt.token_ids[-1], Candidates()))
+    assert int(read.block.logits[0].argmax()) in unused, "the network would write one"
+    guesser = RehearsedDrafter(unused * 4, len(target.forbidden), Rehearsal(1.0, 1))
+    decoded = Decoder(target, guesser, 8).decode(prompt)
+    assert decoded.speculation.proposed == 0
+    assert not set(decoded.token_ids) & set(unused)
 
 
 def test_it_is_found_by_its_folder(whole: Path, folder: Path) -> None:
