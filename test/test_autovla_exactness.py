@@ -196,6 +196,21 @@ def test_07_nothing_is_written_behind_the_end(
         assert decoded.token_ids == text
 
 
+# The same for the backbone's own end, which AutoVLA's code stops at, too.
+def test_07_the_end_of_a_sequence_ends_a_text_without_completing_it(
+    target: AutoVlaTarget, plain: Callable[[str], DecodedRationale[VlaState]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, prompt = plain("tight").token_ids, target.prepare(MOMENTS["tight"])
+    assert target.token_text(*target.eos_tokens) == "<|endoftext|>"
+    end = text.index(text[5])
+    monkeypatch.setattr(target, "eos_tokens", frozenset({text[5]}))
+    own = Decoder(target, None, 8).decode(prompt)
+    assert own.token_ids == (*text[: end + 1], target.stop_token)
+    assert not own.rationale.complete
+    assert bits(Decoder(target, rehearsed(1.0, 1)(text, target), 8).decode(prompt)) == bits(own)
+    assert own.state.written == list(own.token_ids)
+
+
 # ArcticInference #153, vllm #16087: budgets that a block does not fit into.
 @pytest.mark.parametrize("budget", [1, 7, 8, 9])
 def test_10_budgets_at_the_edge_of_a_block(

@@ -30,6 +30,7 @@ class ToyPrompt:
 class ToyState:
     read: list[int] = field(default_factory=list)
     block: Block | None = None
+    unread: int = 0
 
     @property
     def length(self) -> int:
@@ -40,6 +41,7 @@ class ToyTarget:
     """Writes a fixed text, whatever is proposed; answers by the path that a row's mask shows, as a real one would."""
 
     stop_token = STOP
+    eos_tokens = frozenset[int]()
     ending: tuple[int, ...] = (COT_END, STOP)
     token_budget = 12
 

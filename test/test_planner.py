@@ -10,6 +10,7 @@ from tiny_nano import tiny_model, tiny_tokenizer
 
 from flatrope_planner.dimensions import FUTURE_POINTS, HISTORY_POSES
 from flatrope_planner.domain import EgoHistory, Observation, ObservationSpec, Trajectory, seconds_to_ns
+from flatrope_planner.planning.chance import Chance
 from flatrope_planner.planning.core import warm_up
 from flatrope_planner.planning.planner import Planner
 from flatrope_planner.speculation.candidates import Block
@@ -39,6 +40,7 @@ class ToyPrompt:
 class ToyState:
     read: list[int]
     block: list[int] = field(default_factory=list)
+    unread: int = 0
 
     @property
     def length(self) -> int:
@@ -49,6 +51,7 @@ class ToyTarget:
     """Counts; its trajectory drives as many metres a second as it has read tokens."""
 
     stop_token = STOP
+    eos_tokens = frozenset[int]()
     ending: tuple[int, ...] = (8, STOP)
     forbidden = torch.zeros(VOCABULARY, dtype=torch.bool)
     token_budget = 20
@@ -56,6 +59,7 @@ class ToyTarget:
 
     def __init__(self) -> None:
         self.seeds: list[int | None] = []
+        self.guided: list[tuple[int, ...]] = []
 
     def prepare(self, observation: Observation) -> ToyPrompt:
         return ToyPrompt((7, 0))
@@ -75,6 +79,9 @@ class ToyTarget:
 
     def commit(self, state: ToyState, kept: Sequence[int]) -> None:
         state.read += [state.block[row] for row in kept]
+
+    def guide(self, state: ToyState, prompt: ToyPrompt, written: Sequence[int]) -> None:
+        self.guided.append(tuple(written))
 
     def act(self, state: ToyState, seed: int | None, samples: int) -> tuple[Trajectory, ...]:
         self.seeds.append(seed)
@@ -108,6 +115,16 @@ def test_a_plan_is_rationale_then_trajectory() -> None:
     # Two tokens of the prompt and four written ones had been read when the trajectory was drawn.
     assert plan.trajectory.speed_mps[0] == 6.0
     assert target.seeds == [None]
+
+
+def test_nothing_is_left_to_chance_unless_asked_for() -> None:
+    target, chance = ToyTarget(), Chance(seed=4, samples=3)
+    Planner(target, Reasoner(target, NoDrafter(), 8, Exactness()), chance).plan(observation())
+    # Another seed at another time, and the same one again for the same time.
+    assert target.seeds == [chance.seed_at(1_500_000_000)]
+    assert target.seeds != [chance.seed_at(1_600_000_000)]
+    # What was written is known before anything acts on it.
+    assert target.guided == [(1, 2, 3, STOP)]
 
 
 def test_plain_decoding_is_one_token_a_round() -> None:

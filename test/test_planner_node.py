@@ -60,6 +60,7 @@ class Sensors:
         if odometry:
             self._poses = node.create_publisher(Odometry, "/planner/input/odometry", qos.BRIDGE_OUTPUT)
         self.step = 20
+        self.shown, self.frame_id = PICTURE, "camera"
 
     def publish(self) -> None:
         time_s = self.step * 0.05
@@ -72,9 +73,10 @@ class Sensors:
 
     def _picture(self, stamp_ns: int) -> Image | CompressedImage:
         if not self._compressed:
-            return to_bgra8(PICTURE, stamp_ns, "camera")
-        _, data = cv2.imencode(".jpg", PICTURE)
-        return CompressedImage(header=to_header(stamp_ns, "camera"), format="jpeg", data=array("B", data.tobytes()))
+            return to_bgra8(self.shown, stamp_ns, self.frame_id)
+        _, data = cv2.imencode(".jpg", self.shown)
+        header = to_header(stamp_ns, self.frame_id)
+        return CompressedImage(header=header, format="jpeg", data=array("B", data.tobytes()))
 
 
 @contextmanager
@@ -115,6 +117,25 @@ def test_a_plan_for_the_newest_observation_in_every_form() -> None:
     assert {to_nanoseconds(message.header.stamp) for message in stamped} == {t0_ns}
     # Odometry is not played faster than pictures: every picture taken in is one that was sent.
     np.testing.assert_array_equal(core.seen[0].frames["front_wide"][0].image, PICTURE)
+
+
+def test_cameras_that_cannot_be_who_they_are_called_are_told_of() -> None:
+    with running(StraightCore()) as (executor, test, listener):
+        sensors = Sensors(test)
+        # One camera, which says which it is, feeds both inputs.
+        sensors.frame_id = "front_tele_optical"
+        sensors.shown = np.random.default_rng(0).integers(0, 256, PICTURE.shape, dtype=np.uint8)
+
+        def told() -> bool:
+            status = statuses(listener).get("inputs") if listener["/diagnostics"] else None
+            return status is not None and "show the same" in status.message
+
+        spin_until(executor, told, sensors.publish)
+    inputs = statuses(listener)["inputs"]
+    assert inputs.level == DiagnosticStatus.WARN
+    assert "camera front_wide has the frame_id 'front_tele_optical', which names a tele one" in inputs.message
+    assert "cameras front_tele and front_wide show the same pictures" in inputs.message
+    assert "camera front_tele has the frame_id" not in inputs.message
 
 
 def test_compressed_pictures() -> None:

@@ -1,7 +1,7 @@
 """Who delivers and who does not: a record of every input, and the status of them all."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from flatrope_planner.errors import FlatropeError, reason
@@ -116,9 +116,11 @@ class InputRecords:
     timeout_s: float
     records: dict[str, InputRecord] = field(default_factory=dict)
 
-    def report(self, now_s: float, publishers: Mapping[str, Publishers], state: InputState) -> TaskReport:
-        """The state of the inputs; the worst thing first (levels: docs/topics.md)."""
-        complaints, warnings, values = [], [], {}
+    def report(
+        self, now_s: float, publishers: Mapping[str, Publishers], state: InputState, signs: Sequence[str] = ()
+    ) -> TaskReport:
+        """The state of the inputs; the worst thing first (levels: docs/topics.md), `signs` of mistaken cameras last."""
+        complaints, warnings, values = list[str](), list[str](), dict[str, str]()
         for name, record in self.records.items():
             complaint = record.complaint(now_s, self.timeout_s, publishers[name])
             if complaint is None:
@@ -129,7 +131,7 @@ class InputRecords:
                 values[f"{name}.{key}"] = value
             if name in state.ages_s:
                 values[f"{name}.age_s"] = f"{state.ages_s[name]:.3f}"
-        level, message = _worst(complaints, warnings, state)
+        level, message = _worst(complaints, [*warnings, *signs], state)
         return TaskReport("inputs", level, message, values)
 
 

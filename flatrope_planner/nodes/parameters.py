@@ -12,6 +12,9 @@ from flatrope_planner.bringup.description import REAL_TIME_FACTOR_LIMITS, SEED_L
 from flatrope_planner.dimensions import SHORTEST_PLAN_PERIOD_S
 from flatrope_planner.errors import InputError
 
+# Of `draw_seed`: nothing is drawn.
+NO_SEED = -1
+
 
 class Effect(Enum):
     """When a new value takes effect, where that is not when the node as such reads its parameters."""
@@ -61,6 +64,11 @@ class PlannerParameters:
     draft_nodes: Annotated[int, Range(1, 127)]
     exactness: Annotated[str, OneOf(("canonical", "tolerant", "audit"))]
     audit_every: Annotated[int, Range(0, 100_000)]
+    temperature: Annotated[float, Range(0.0, 2.0)]
+    top_p: Annotated[float, Range(0.01, 1.0)]
+    draw_seed: Annotated[int, Range(NO_SEED, SEED_LIMITS[1])]
+    trajectory_samples: Annotated[int, Range(1, 64)]
+    guidance: Annotated[float, Range(1.0, 10.0)]
     cameras: tuple[str, ...]
     compressed: bool
     rear_axle_offset_m: Annotated[float, Range(-10.0, 10.0)]
@@ -101,6 +109,12 @@ class PlannerParameters:
             raise InputError(msg)
         if self.exactness == "audit" and not self.audit_every:
             msg = "parameter audit_every is 0, expected at least 1 where exactness is 'audit'"
+            raise InputError(msg)
+        if self.draw_seed == NO_SEED and (self.temperature or self.trajectory_samples > 1):
+            msg = (
+                f"parameter draw_seed is {NO_SEED}, expected a seed where temperature is {self.temperature:g} "
+                f"and trajectory_samples {self.trajectory_samples}"
+            )
             raise InputError(msg)
         if 0.0 < self.max_plan_age_s < self.deadline_s:
             msg = f"parameter max_plan_age_s is {self.max_plan_age_s}, expected at least deadline_s, {self.deadline_s}"

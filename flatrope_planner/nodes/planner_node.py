@@ -46,10 +46,12 @@ from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.obstacles import obstacle_points
-from flatrope_planner.nodes.parameters import PlannerParameters
+from flatrope_planner.nodes.parameters import NO_SEED, PlannerParameters
 from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import PlanningWorker
+from flatrope_planner.planning.camera_identity import CameraIdentity
+from flatrope_planner.planning.chance import Chance
 from flatrope_planner.planning.core import PlanningCore, warm_up
 from flatrope_planner.planning.ego_motion import EgoMotion
 from flatrope_planner.planning.observation import ODOMETRY, camera_input
@@ -139,6 +141,8 @@ class PlannerNode(ManagedNode):
         self._motion = EgoMotion(parameters.rear_axle_offset_m, parameters.twist_frame)
         # Complete before anyone sees it: callbacks run in another thread than transitions.
         self._records = self._new_records()
+        cameras = {name: self.resolve_topic_name(f"~/input/camera/{name}") for name in parameters.cameras}
+        self._identity = CameraIdentity(cameras)
         self._obstacles = obstacle_points(parameters, self._inputs.pose_at)
         self._guard = PlanGuard(guard_settings(parameters), self._now_ns, self._publish, self._obstacles)
         self._worker = PlanningWorker(
@@ -185,6 +189,8 @@ class PlannerNode(ManagedNode):
             self._inputs.check(frame.stamp_ns)
             if self._records.records[camera_input(camera)].changes_frame(time.monotonic(), message.header.frame_id):
                 self._inputs.forget_camera(camera)
+                self._identity.forget(camera)
+            self._identity.look(camera, frame.image, message.header.frame_id)
             self._inputs.add_image(camera, frame)
 
         self._take(camera_input(camera), use)
@@ -263,11 +269,20 @@ class PlannerNode(ManagedNode):
         if self._fed_by:
             topics = input_topics(self._settings)
             publishers = {name: publishers_of(self, topic) for name, topic in topics.items()}
-            inputs = self._records.report(time.monotonic(), publishers, self._inputs.state())
+            signs = self._identity.signs()
+            self._log_signs(signs)
+            inputs = self._records.report(time.monotonic(), publishers, self._inputs.state(), signs)
             reports.append(with_odometry(inputs, self._motion))
         self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
         self._status.publish(diagnostic_array(reports, stamp, node_name=self.get_name(), hardware_id=""))
+
+    def _log_signs(self, signs: Sequence[str]) -> None:
+        """Say once that a camera may be another one."""
+        for sign in signs:
+            if sign not in self._logged:
+                self._logged.add(sign)
+                self.get_logger().warning(f"inputs: {sign}")
 
     def _log_problems(self, reports: Sequence[TaskReport]) -> None:
         """Say once what is wrong with model or draft: nobody may be listening to the status."""
@@ -300,8 +315,12 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
         parameters.draft_nodes,
         Exactness(ExactnessMode(parameters.exactness), parameters.audit_every),
     )
-    running = Running(parameters.cameras, PRECISIONS.get(parameters.precision), parameters.device)
-    core = load(parameters.target, Path(parameters.weights) if parameters.weights else None, speculation, running)
+    precision = PRECISIONS.get(parameters.precision)
+    running = Running(parameters.cameras, precision, parameters.device, parameters.guidance)
+    seed = None if parameters.draw_seed == NO_SEED else parameters.draw_seed
+    chance = Chance(seed, parameters.temperature, parameters.top_p, parameters.trajectory_samples)
+    weights = Path(parameters.weights) if parameters.weights else None
+    core = load(parameters.target, weights, speculation, running, chance)
     warm_up(core)
     return core
 

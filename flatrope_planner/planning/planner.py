@@ -1,9 +1,12 @@
 """One tick from observation to plan, each stage timed."""
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from flatrope_planner.domain import Observation, ObservationSpec, Plan, SpeculationHealth, Trajectory
+from flatrope_planner.planning.chance import Chance
+from flatrope_planner.planning.consensus import most_central
 
 if TYPE_CHECKING:
     # Whoever only handles plans need not load torch.
@@ -12,13 +15,12 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", bound="Prompt")
 S = TypeVar("S", bound="DecodingState")
-P_co = TypeVar("P_co", bound="Prompt", covariant=True)
 S_contra = TypeVar("S_contra", bound="DecodingState", contravariant=True)
 
 MILLISECONDS_PER_SECOND = 1e3
 
 
-class SeesAndActs(Protocol[P_co, S_contra]):
+class SeesAndActs(Protocol[P, S_contra]):
     """What of a target (`speculation.target.Target`) lies before and behind decoding."""
 
     @property
@@ -26,8 +28,12 @@ class SeesAndActs(Protocol[P_co, S_contra]):
         """Cameras and frames of an observation."""
         ...
 
-    def prepare(self, observation: Observation) -> P_co:
+    def prepare(self, observation: Observation) -> P:
         """Encode pictures and lay out the prompt."""
+        ...
+
+    def guide(self, state: S_contra, prompt: P, written: Sequence[int]) -> None:
+        """Read what acting needs besides the state behind the rationale `written`; most targets need nothing."""
         ...
 
     def act(self, state: S_contra, seed: int | None, samples: int) -> tuple[Trajectory, ...]:
@@ -38,9 +44,9 @@ class SeesAndActs(Protocol[P_co, S_contra]):
 class Planner(Generic[P, S]):
     """Looks, writes the rationale, then draws the trajectory that follows from it."""
 
-    def __init__(self, target: SeesAndActs[P, S], reasoner: "Reasoner[P, S]") -> None:
-        """Plan with a target and the reasoner that writes its rationales."""
-        self._target, self._reasoner = target, reasoner
+    def __init__(self, target: SeesAndActs[P, S], reasoner: "Reasoner[P, S]", chance: Chance | None = None) -> None:
+        """Plan with a target and the reasoner that writes its rationales; None: nothing is left to chance."""
+        self._target, self._reasoner, self._chance = target, reasoner, chance or Chance()
 
     @property
     def observation_spec(self) -> ObservationSpec:
@@ -75,10 +81,12 @@ class Planner(Generic[P, S]):
         started_s = time.perf_counter()
         prompt = self._target.prepare(observation)
         seen_s = time.perf_counter()
-        decoded = self._reasoner.decode(prompt)
+        drawn_with = self._chance.seed_at(observation.t0_ns)
+        decoded = self._reasoner.decode(prompt, self._chance.sampling(drawn_with))
         written_s = time.perf_counter()
-        # Not a draw: what is left to chance when the rationale stands is noise, and would pull to one side for ever.
-        (trajectory,) = self._target.act(decoded.state, None, 1)
+        self._target.guide(decoded.state, prompt, decoded.token_ids)
+        # Unless asked for, no draw: what is left to chance when the rationale stands is noise, and pulls to one side.
+        trajectory = most_central(self._target.act(decoded.state, drawn_with, self._chance.samples))
         ended_s = time.perf_counter()
         stages_s = {"vision": seen_s - started_s, "action": ended_s - written_s, "total": ended_s - started_s}
         stage_ms = {stage: duration_s * MILLISECONDS_PER_SECOND for stage, duration_s in stages_s.items()}

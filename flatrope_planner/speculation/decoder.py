@@ -16,7 +16,8 @@ from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
 from flatrope_planner.speculation.opening import Opening
-from flatrope_planner.speculation.sampling import Sampler, Sampling
+from flatrope_planner.speculation.sampler import Sampler
+from flatrope_planner.speculation.sampling import Sampling
 from flatrope_planner.speculation.slots import MAX_WIDTH
 from flatrope_planner.speculation.target import DecodingState, Prompt, StepResult, Target
 from flatrope_planner.speculation.verification import Verified, verify
@@ -38,7 +39,7 @@ class DecodedRationale(Generic[S]):
     # What was written, end marks included.
     token_ids: tuple[int, ...]
     speculation: SpeculationStats
-    # Committed up to and including the stop token.
+    # Committed up to and including the stop token; without the last token where it is to stay unread.
     state: S
     # "prefill"; "reasoning", from the first token to the last, and of it "draft" and "verify"; "handover": reading what
     # of the end marks no round has read, for whoever goes on from the state.
@@ -78,22 +79,27 @@ class Decoder(Generic[P, S]):
         self._drafter: Drafter = drafter or NoDrafter()
 
     @torch.inference_mode()
-    def decode(self, prompt: P) -> DecodedRationale[S]:
+    def decode(self, prompt: P, sampling: Sampling | None = None) -> DecodedRationale[S]:
         """The target's rationale for a prompt: the greedy one, or the one that sampling draws with its seed.
+
+        Args:
+            prompt: what is asked.
+            sampling: in place of the decoder's own.
 
         Raises:
             InputError: when prompt and rationale do not fit into the target's cache.
         """
         clock = _Clock()
         writing = Writing()
-        self._sampler = None if self._sampling is None else Sampler(self._sampling)
+        drawing = sampling or self._sampling
+        self._sampler = None if drawing is None else Sampler(drawing)
         state, opening = self._open(prompt, writing)
         prefill_s = clock.lap()
         last_is_read = self._write(state, opening, writing, clock)
         written_s = clock.passed_s
         complete = writing.tokens[-1] == self._target.stop_token
         if not last_is_read:
-            self._read(state, [writing.tokens[-1], *([] if complete else self._force_ending(writing))])
+            state.unread = self._finish(state, writing, complete=complete)
         stages_s = {"prefill": prefill_s, "reasoning": written_s - prefill_s, "handover": clock.passed_s - written_s}
         stages_s |= {"draft": clock.draft_s, "verify": clock.verify_s}
         return DecodedRationale(
@@ -115,9 +121,10 @@ class Decoder(Generic[P, S]):
         return state, opening
 
     def _write(self, state: S, opening: Opening[P], writing: Writing, clock: "_Clock") -> bool:
-        """Rounds until the stop token or the end of the budget; whether the last token has been read."""
+        """Rounds until a token that ends the text or the end of the budget; whether the last token has been read."""
         last_is_read = False
-        while writing.tokens[-1] != self._target.stop_token and len(writing.tokens) < self._target.token_budget:
+        ends = {self._target.stop_token, *self._target.eos_tokens}
+        while writing.tokens[-1] not in ends and len(writing.tokens) < self._target.token_budget:
             writing.round += 1
             last_is_read = self._round(state, opening, writing, clock)
         return last_is_read
@@ -161,7 +168,17 @@ class Decoder(Generic[P, S]):
             rows = 1 + len(candidates.tokens)
             places = [len(writing.tokens) + int(depth) for depth in Block.of(0, candidates).offsets]
             scores = self._sampler.scores(scores[:rows].masked_fill(self._target.forbidden, -torch.inf), places)
-        return verify(scores, candidates, self._target.forbidden, self._target.stop_token)
+        target = self._target
+        return verify(scores, candidates, target.forbidden, target.stop_token, target.eos_tokens)
+
+    def _finish(self, state: S, writing: Writing, *, complete: bool) -> int:
+        """Read what no round has read of the text's end; how many tokens stay unread."""
+        appends = bool(self._target.ending)
+        # Where nothing is appended, the last token that a budget allows is not read either, whatever it is.
+        if not appends and (not complete or len(writing.tokens) == self._target.token_budget):
+            return 1
+        self._read(state, [writing.tokens[-1], *([] if complete else self._force_ending(writing))])
+        return 0
 
     def _force_ending(self, writing: Writing) -> tuple[int, ...]:
         """Append the end marks that are missing, unasked; these."""

@@ -13,6 +13,7 @@ from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
 from flatrope_planner.speculation.drafter import Drafter
 from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
+from flatrope_planner.speculation.sampling import Sampling
 from flatrope_planner.speculation.target import DecodingState, Prompt, Target
 
 P = TypeVar("P", bound=Prompt)
@@ -95,15 +96,15 @@ class ExactDecoder(Generic[P, S]):
         """Whether proposals are made: not after an audit has found a difference."""
         return not (self._mode is ExactnessMode.AUDIT and self.divergences)
 
-    def decode(self, prompt: P) -> DecodedRationale[S]:
-        """The target's greedy rationale; the one without speculation where an audit has found them to differ."""
+    def decode(self, prompt: P, sampling: Sampling | None = None) -> DecodedRationale[S]:
+        """The target's rationale, greedy or drawn; that without speculation where an audit has found them to differ."""
         if not self.speculating:
-            return self._plain.decode(prompt)
-        decoded = self._speculative.decode(prompt)
+            return self._plain.decode(prompt, sampling)
+        decoded = self._speculative.decode(prompt, sampling)
         self._count += 1
         if not self._audit_every or self._count % self._audit_every:
             return decoded
-        plain = self._plain.decode(prompt)
+        plain = self._plain.decode(prompt, sampling)
         self.audited += 1
         found = compare(decoded, plain)
         if found is None:

@@ -37,12 +37,13 @@ class ModelPrompt:
         return 0 if self.positions is None else int(self.positions.max()) + 1 - len(self.token_ids)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ModelState:
     """What a model has read of one request."""
 
     cache: SlotCache
     rope_delta: int
+    unread: int = 0
 
     @property
     def length(self) -> int:
@@ -86,6 +87,7 @@ class CausalLMTarget:
             config.num_hidden_layers, config.num_key_value_heads, head_dim, model.dtype, str(model.device)
         )
         self.ending, self.stop_token, self.token_budget = tuple(ending), ending[-1], token_budget
+        self.eos_tokens = frozenset[int]()
         pictures = (getattr(model.config, f"{kind}_token_id", None) for kind in ("image", "video"))
         self._placeholders = {token for token in pictures if token is not None}
         self.forbidden = torch.zeros(config.vocab_size, dtype=torch.bool)

@@ -7,6 +7,7 @@ from flatrope_planner.speculation.canary import Canary
 from flatrope_planner.speculation.decoder import DecodedRationale
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
 from flatrope_planner.speculation.exactness import ExactDecoder, Exactness, self_test
+from flatrope_planner.speculation.sampling import Sampling
 from flatrope_planner.speculation.target import DecodingState, Prompt, Target
 
 P = TypeVar("P", bound=Prompt)
@@ -35,11 +36,11 @@ class Reasoner(Generic[P, S]):
         self._tested = not exactness.mode.is_exact or isinstance(drafter, NoDrafter)
         self._failed_test = ""
 
-    def decode(self, prompt: P) -> DecodedRationale[S]:
-        """The target's greedy rationale; the first prompt also serves for the self-test."""
+    def decode(self, prompt: P, sampling: Sampling | None = None) -> DecodedRationale[S]:
+        """The target's greedy rationale, or the one drawn; the first prompt also serves for the self-test."""
         if not self._tested:
             self._test(prompt)
-        decoded = self._decoder.decode(prompt)
+        decoded = self._decoder.decode(prompt, sampling)
         if self._decoder.speculating and self._drafter.name:
             self._canary.watch(decoded.speculation)
         return decoded

@@ -39,6 +39,10 @@ class Prompt(Protocol):
 class DecodingState(Protocol):
     """What the target has read of one request."""
 
+    # Tokens behind the committed ones that are written but never read: 1 where a text ended with its `ending` missing
+    # and nothing was to be appended.
+    unread: int
+
     @property
     def length(self) -> int:
         """Committed tokens, the prompt's included."""
@@ -72,9 +76,12 @@ S = TypeVar("S", bound=DecodingState)
 class Target(Protocol[P_contra, S]):
     """A model whose greedy output is the truth. One that plans also sees and acts: `planning.planner.SeesAndActs`."""
 
-    # The token that ends a rationale, and what is appended when the budget ends it: the end marks, stop token last.
+    # The token that ends a rationale, and what is appended when something else ends it: the end marks, stop token last;
+    # () where a text stays as it was cut off, and its last token unread, as `generate` leaves it.
     stop_token: int
     ending: tuple[int, ...]
+    # Other tokens that end a text, and leave it incomplete: the end of a sequence, as the backbone knows it.
+    eos_tokens: frozenset[int]
     # bool (vocabulary,): tokens that are never written; masked in proposals and in verification.
     forbidden: Tensor
     # Most tokens that a rationale may have, end marks not counted.

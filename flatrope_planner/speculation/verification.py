@@ -31,7 +31,13 @@ class Verified:
         return [0, *self.rows][: len(self.choices)]
 
 
-def verify(logits: Tensor, candidates: Candidates, forbidden: Tensor, stop_token: int) -> Verified:
+def verify(
+    logits: Tensor,
+    candidates: Candidates,
+    forbidden: Tensor,
+    stop_token: int,
+    eos_tokens: frozenset[int] = frozenset(),
+) -> Verified:
     """Follow the target's greedy choices through the candidates for as long as these hold them.
 
     Args:
@@ -39,6 +45,7 @@ def verify(logits: Tensor, candidates: Candidates, forbidden: Tensor, stop_token
         candidates: the tokens behind the anchor.
         forbidden: bool (vocabulary,): tokens that are never chosen.
         stop_token: nothing is accepted behind it.
+        eos_tokens: other tokens that end a text; they stay unread, so none is accepted.
     """
     best, chosen = logits.masked_fill(forbidden, -torch.inf).float().topk(2, dim=-1)
     token_of, margin_of = chosen[:, 0].tolist(), (best[:, 0] - best[:, 1]).tolist()
@@ -47,7 +54,7 @@ def verify(logits: Tensor, candidates: Candidates, forbidden: Tensor, stop_token
     at = ROOT
     while True:
         token = token_of[at + 1]
-        found = children.get((at, token))
+        found = None if token in eos_tokens else children.get((at, token))
         source = TARGET_SOURCE if found is None else candidates.sources[found]
         choices.append(Choice(token, source, margin_of[at + 1]))
         if found is None:

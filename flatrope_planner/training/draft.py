@@ -18,7 +18,8 @@ from flatrope_planner.training.checkpoint import load_checkpoint, restoring, sav
 from flatrope_planner.training.crew import Crew
 from flatrope_planner.training.draft_scoring import DraftLoss, DraftScore
 from flatrope_planner.training.optimisation import Optimiser, learning_rate
-from flatrope_planner.training.traces import Trace, list_drives, read_drive
+from flatrope_planner.training.trace_store import TraceStore
+from flatrope_planner.training.traces import Trace, list_drives
 
 B = TypeVar("B")
 
@@ -80,8 +81,8 @@ class DraftTrainer(Generic[B]):
         if len(drives) < LEAST_DRIVES:
             msg = f"{options.traces}: traces of {len(drives)} drives, expected at least {LEAST_DRIVES}"
             raise InputError(msg)
-        self._held_out = [t for path in drives[::HELD_OUT_EVERY] for t in read_drive(path)]
-        self._traces = [t for i, path in enumerate(drives) if i % HELD_OUT_EVERY for t in read_drive(path)]
+        self._held_out = TraceStore(drives[::HELD_OUT_EVERY])
+        self._traces = TraceStore([path for i, path in enumerate(drives) if i % HELD_OUT_EVERY])
         state = load_checkpoint(options.work)
         if state is not None:
             with restoring(options.work):

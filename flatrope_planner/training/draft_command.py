@@ -53,6 +53,7 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layers", type=_range_of(LAYERS), help=f"of a block draft (default: {sizes.layers})")
     parser.add_argument("--loss", choices=[loss.value for loss in DraftLoss], default=plain.loss.value)
     parser.add_argument("--steps", type=COUNT, default=plain.steps, help="default: %(default)s")
+    parser.add_argument("--batch", type=COUNT, default=plain.batch, help="texts of a step (default: %(default)s)")
     parser.add_argument("--seed", type=SEED, default=plain.seed, help="default: %(default)s")
     parser.add_argument(
         "--context-tokens",
@@ -74,6 +75,7 @@ def command_of(arguments: argparse.Namespace) -> DraftCommand:
         traces=arguments.traces,
         work=arguments.work,
         steps=arguments.steps,
+        batch=arguments.batch,
         loss=DraftLoss(arguments.loss),
         seed=arguments.seed,
     )

@@ -4,14 +4,15 @@ A folder of traces holds `traces.json` and one safetensors file for each drive. 
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from flatrope_planner.errors import InputError, reason
@@ -53,6 +54,14 @@ class Trace:
     # probabilities.
     likeliest: Tensor
     log_probability: Tensor
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes."""
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, Tensor))
+
+
+FIELDS = tuple(field.name for field in fields(Trace))
 
 
 def write_header(directory: Path, header: TraceHeader) -> None:
@@ -143,13 +152,40 @@ def read_drive(path: Path) -> list[Trace]:
     Raises:
         InputError: when the file holds something else.
     """
-    try:
-        arrays = load_file(path)
-        count = sum(name.endswith(".tokens") for name in arrays)
+    return [read_trace(path, number) for number in range(count_traces(path))]
+
+
+def count_traces(path: Path) -> int:
+    """How many texts a drive has, by the file's header alone.
+
+    Raises:
+        InputError: when the file holds something else.
+    """
+    with _reading(path) as file:
+        count: int = sum(name.endswith(".tokens") for name in file.keys())  # noqa: SIM118 - it is no mapping
         if not count:
             msg = "no trace in it"
             raise ValueError(msg)
-        return [_trace(arrays, number) for number in range(count)]
+        return count
+
+
+def read_trace(path: Path, number: int) -> Trace:
+    """One trace of a drive; nothing else of the file is read.
+
+    Raises:
+        InputError: when the file holds something else.
+    """
+    with _reading(path) as file:
+        # Copied: what is read lies in the file otherwise, for as long as it is needed.
+        return _trace({f"{number}.{field}": file.get_tensor(f"{number}.{field}").clone() for field in FIELDS}, number)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Any]:
+    """An open file of traces; whatever is wrong with it is said of it by name."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
     except (OSError, SafetensorError, KeyError, RuntimeError, ValueError) as err:
         msg = f"{path}: not a file of traces ({reason(err)})"
         raise InputError(msg) from err

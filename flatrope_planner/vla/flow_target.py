@@ -42,6 +42,7 @@ class FlowTarget(VlaTarget):
         keys, values = state.cache.committed()
         return Memory(
             KeyValues(keys, values).expanded(samples),
-            torch.full((samples,), state.length, device=self.device),
+            # Actions count on behind all that is written, read or not.
+            torch.full((samples,), state.length + state.unread, device=self.device),
             torch.full((samples,), state.rope_delta, device=self.device),
         )

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from flatrope_planner.errors import FlatropeError, InputError
+from flatrope_planner.planning.chance import Chance
 from flatrope_planner.planning.planner import Planner
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
 from flatrope_planner.speculation.reasoner import Reasoner
@@ -17,7 +18,11 @@ VlaPlanner = Planner[VlaPrompt, VlaState]
 
 
 def load_planner(
-    target: str, weights: Path | None, speculation: SpeculationOptions | None = None, running: Running | None = None
+    target: str,
+    weights: Path | None,
+    speculation: SpeculationOptions | None = None,
+    running: Running | None = None,
+    chance: Chance | None = None,
 ) -> VlaPlanner:
     """A planner with this target; with a draft that cannot be used it plans all the same, and `health` says why.
 
@@ -25,7 +30,8 @@ def load_planner(
         target: nano, the folder of a checkpoint, or the Hugging Face id of one in the local cache.
         weights: folder of other weights for nano; None: those of the package.
         speculation: how it speculates; None: as well as it can with what lies beside the weights.
-        running: cameras, precision and device.
+        running: cameras, precision, device and guidance.
+        chance: what is drawn; None: nothing.
 
     Raises:
         InputError: for an unknown target, or one that cannot be run as asked.
@@ -39,7 +45,7 @@ def load_planner(
     loaded = load_target(folder, running=running)
     options = speculation or SpeculationOptions()
     tapping, drafter, problem = _drafting(options, loaded, folder)
-    return Planner(tapping, Reasoner(tapping, drafter, options.nodes + 1, options.exactness, problem))
+    return Planner(tapping, Reasoner(tapping, drafter, options.nodes + 1, options.exactness, problem), chance)
 
 
 def _drafting(options: SpeculationOptions, target: VlaTarget, weights: Path | None) -> tuple[VlaTarget, Drafter, str]:

@@ -1,11 +1,13 @@
 """The prompt in Alpamayo's layout, and where each of its tokens stands in the target's three-dimensional positions."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from flatrope_planner.errors import InputError
 from flatrope_planner.vla import tokenizer as tok
 from flatrope_planner.vla.config import TOKEN_COLUMNS, TOKEN_ROWS
 from flatrope_planner.vla.tokenizer import VlaTokenizer
@@ -13,6 +15,9 @@ from flatrope_planner.vla.tokenizer import VlaTokenizer
 SYSTEM_TEXT = "You are a driving assistant that generates safe and accurate actions."
 INSTRUCTION_TEXT = "output the chain-of-thought reasoning of the driving process, then output the future trajectory."
 ROLES = ("system\n", "user\n", "assistant\n")
+
+# What would become a mark, or a number of the ego history, in the midst of a route.
+_MARK = re.compile(r"<\|\w*\|>|<i\d+>")
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,14 @@ def build_prompt(tokenizer: VlaTokenizer, pictures: int, history_bins: Sequence[
 def lay_out(
     tokenizer: VlaTokenizer, pictures: Sequence[PictureSlot], history_bins: Sequence[int], route: str | None
 ) -> PromptTokens:
-    """Lay out a prompt: pictures in order, the ego history's bins and a route (None for none)."""
+    """Lay out a prompt: pictures in order, the ego history's bins and a route (None for none).
+
+    Raises:
+        InputError: when the route holds what looks like a mark of the prompt's own.
+    """
+    if route is not None and (mark := _MARK.search(route)):
+        msg = f"command {route[:80]!r} holds {mark[0]!r}, expected plain words"
+        raise InputError(msg)
     seen = "".join(f"{slot.label}{tok.VISION_START}{tok.IMAGE_PAD * slot.tokens}{tok.VISION_END}" for slot in pictures)
     history = tok.HISTORY_START + "".join(map(tokenizer.history_token, history_bins)) + tok.HISTORY_END
     way = tok.ROUTE_START + route + tok.ROUTE_END if route is not None else ""

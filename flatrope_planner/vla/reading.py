@@ -56,6 +56,8 @@ class Reader:
         extra: dict[str, object] = {cache_argument(type(text_model).forward): cache}
         if features is not None:
             slots = ids == self.image_pad
+            # One more than there are patches is a token like others, which somebody has proposed.
+            slots &= slots.flatten().cumsum(0).view_as(slots) <= features.tokens.shape[:2].numel()
             embeds = embeds.masked_scatter(slots[..., None], features.tokens.to(embeds.dtype))
             if features.deepstack:
                 levels = [level.flatten(0, 1) for level in features.deepstack]

@@ -54,6 +54,10 @@ class VlaState:
     # Committed tokens behind the prompt, and the tokens of the last block.
     written: list[int] = field(default_factory=list)
     block: tuple[int, ...] = ()
+    # See `speculation.target.DecodingState`.
+    unread: int = 0
+    # Behind the same prompt without its route: what guidance compares with; None where there is no guidance.
+    unguided: "VlaState | None" = None
 
     @property
     def length(self) -> int:

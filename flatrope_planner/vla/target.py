@@ -31,6 +31,7 @@ T = TypeVar("T", bound="VlaTarget")
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 # Layers of 36.
 DRAFT_DEPTHS = (24, 30, 31, 32, 34)
+NO_GUIDANCE = 1.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Running:
     precision: torch.dtype | None = None
     # As PyTorch calls it, or "auto": a GPU where there is one.
     device: str = "auto"
+    # How much more than by itself an action follows the route (Alpamayo 1.5); 1: no more.
+    guidance: float = NO_GUIDANCE
     # Whether cameras that the target does not know are refused; without, they are left out.
     refuses_unknown: bool = True
 
@@ -121,6 +124,7 @@ class VlaTarget(ABC):
         reader.vlm.model.language_model.set_attn_implementation(PATH_ATTENTION)
         self.ending = rules.ending
         self.stop_token = rules.ending[-1]
+        self.eos_tokens = frozenset[int]()
         self.forbidden = torch.zeros(text.vocab_size, dtype=torch.bool)
         self.forbidden[rules.forbidden.start : rules.forbidden.stop] = True
         self.forbidden = self.forbidden.to(self.device)
@@ -236,6 +240,10 @@ class VlaTarget(ABC):
     def commit(self, state: VlaState, kept: Sequence[int]) -> None:
         """Keep rows of the last block."""
         state.keep(kept)
+
+    def guide(self, state: VlaState, prompt: VlaPrompt, written: Sequence[int]) -> None:
+        """Read what acting needs besides the state behind the rationale `written`: nothing."""
+        state.unguided = None
 
     def text(self, tokens: Sequence[int]) -> str:
         """Text without end marks."""

@@ -12,7 +12,7 @@ from flatrope_planner.vla.autovla.target import AutoVlaTarget
 from flatrope_planner.vla.checkpoint.files import cached_folder
 from flatrope_planner.vla.config import CONFIG_FILE, MODEL_TYPE
 from flatrope_planner.vla.nano import NanoTarget
-from flatrope_planner.vla.target import Running, VlaTarget
+from flatrope_planner.vla.target import NO_GUIDANCE, Running, VlaTarget
 
 NANO = "nano"
 
@@ -43,6 +43,9 @@ LOADERS: dict[str, Loader] = {
     AUTOVLA: _autovla,
 }
 
+# Those that `Running.guidance` means something to.
+GUIDED = (Release.V1_5.value,)
+
 
 def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), running: Running | None = None) -> VlaTarget:
     """The target whose weights lie in a folder.
@@ -57,8 +60,13 @@ def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), runni
         InputError: when they cannot be run as asked.
     """
     # A folder without a configuration is taken for one of nano, whose loader says what is missing.
-    load = LOADERS.get(_model_type(weights) or MODEL_TYPE, _nano)
-    return load(weights, tapped_layers, running or Running())
+    kind, how = _model_type(weights) or MODEL_TYPE, running or Running()
+    if how.guidance != NO_GUIDANCE and kind not in GUIDED:
+        msg = (
+            f"guidance is {how.guidance:g}, expected {NO_GUIDANCE:g}: {kind} cannot be guided, {', '.join(GUIDED)} can"
+        )
+        raise InputError(msg)
+    return LOADERS.get(kind, _nano)(weights, tapped_layers, how)
 
 
 def find_target(name: str) -> Path | None:

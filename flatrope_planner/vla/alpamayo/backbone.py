@@ -4,7 +4,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from transformers import Qwen3VLConfig, Qwen3VLTextConfig
+from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration, Qwen3VLTextConfig
 
 from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.vla.alpamayo.config import AlpamayoConfig
@@ -60,6 +60,12 @@ def expert_config(checkpoint: Path, config: AlpamayoConfig, text: Qwen3VLTextCon
     # It never sees a token.
     expert.vocab_size, expert.pad_token_id = 1, None
     return expert
+
+
+def eos_tokens(vlm: Qwen3VLForConditionalGeneration) -> frozenset[int]:
+    """Tokens behind which transformers' `generate` would stop, by the backbone's configuration."""
+    found = vlm.generation_config.eos_token_id
+    return frozenset(() if found is None else [found] if isinstance(found, int) else found)
 
 
 def check_processor(folder: Path) -> None:

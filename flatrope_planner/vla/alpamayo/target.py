@@ -13,7 +13,7 @@ from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.slots import MAX_WIDTH
 from flatrope_planner.vla.alpamayo import cameras as cam
 from flatrope_planner.vla.alpamayo.action_space import speed_at_t0
-from flatrope_planner.vla.alpamayo.backbone import check_processor, expert_config, load_backbone
+from flatrope_planner.vla.alpamayo.backbone import check_processor, eos_tokens, expert_config, load_backbone
 from flatrope_planner.vla.alpamayo.backbone_folder import find_backbone
 from flatrope_planner.vla.alpamayo.config import AlpamayoConfig, Release
 from flatrope_planner.vla.alpamayo.flow import guided, sample_flow
@@ -28,8 +28,8 @@ from flatrope_planner.vla.flow_target import FlowTarget
 from flatrope_planner.vla.prompt import PictureSlot, lay_out
 from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.request import VlaPrompt, VlaState
-from flatrope_planner.vla.target import PRECISIONS, Room, Rules, Running
-from flatrope_planner.vla.tokenizer import ROUTE_END, ROUTE_START, VlaTokenizer, history_token
+from flatrope_planner.vla.target import NO_GUIDANCE, PRECISIONS, Room, Rules, Running
+from flatrope_planner.vla.tokenizer import COT_END, COT_START, ROUTE_END, ROUTE_START, VlaTokenizer, history_token
 from flatrope_planner.vla.unicycle import to_trajectory
 from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
 from flatrope_planner.vla.vision_cache import VisionCache, capacity_for
@@ -70,6 +70,9 @@ class AlpamayoTarget(FlowTarget):
         )
         self._model, self._config, self._spec = model.eval(), config, spec
         self.token_budget = config.token_budget
+        # NVIDIA's expert acts on an unfinished text as it stands, and `generate` stops where the backbone's text would.
+        self.ending, self.eos_tokens = (), eos_tokens(model.vlm)
+        self.guidance = NO_GUIDANCE
         self._encoder = cache(partial(VisionEncoder, model.vlm.model.visual))
         self.vision_cache = VisionCache(self._encode, capacity_for(spec))
 
@@ -102,11 +105,15 @@ class AlpamayoTarget(FlowTarget):
         with without_storage():
             model = AlpamayoModel(config, vlm, expert)
         load_weights(model, checkpoint, how.precision or PRECISIONS[config.precision], how.place())
-        return cls(model, tokenizer, config, spec, tapped_layers)
+        target = cls(model, tokenizer, config, spec, tapped_layers)
+        target.guidance = how.guidance
+        return target
 
     def tapping(self, layers: tuple[int, ...]) -> "AlpamayoTarget":
         """The same target, showing the hidden states behind these text layers."""
-        return AlpamayoTarget(self._model, self._tokenizer, self._config, self._spec, layers)
+        same = AlpamayoTarget(self._model, self._tokenizer, self._config, self._spec, layers)
+        same.guidance = self.guidance
+        return same
 
     @property
     def observation_spec(self) -> ObservationSpec:
@@ -150,7 +157,10 @@ class AlpamayoTarget(FlowTarget):
     @torch.inference_mode()
     def trajectories(self, state: VlaState, noise: Tensor) -> tuple[Trajectory, ...]:
         """See `FlowTarget.trajectories`; samples share the request's one rationale and its keys and values."""
-        scaled = self.scaled_actions(state, noise)
+        if state.unguided is None:
+            scaled = self.scaled_actions(state, noise)
+        else:
+            scaled = self.guided_actions(state, state.unguided, noise, self.guidance)
         space = self._model.action_space
         motions = space.motion(scaled, state.speed_mps.to(scaled).expand(len(noise)))
         actions = space.actions(scaled)
@@ -161,6 +171,11 @@ class AlpamayoTarget(FlowTarget):
         """What the flow makes of noise (samples, 64, 2): actions in the scale of the action space."""
         velocity = partial(self._model.velocity, seen=self._memory(state, len(noise)))
         return sample_flow(velocity, noise.to(self.device), self._config.action.flow_steps)
+
+    def guide(self, state: VlaState, prompt: VlaPrompt, written: Sequence[int]) -> None:
+        """Read the rationale behind the prompt without its route too, where there is one and guidance is asked for."""
+        if self.guidance != NO_GUIDANCE and self._tokenizer.special(ROUTE_START) in prompt.token_ids:
+            state.unguided = self.without_route(prompt, written)
 
     @torch.inference_mode()
     def without_route(self, prompt: VlaPrompt, written: Sequence[int]) -> VlaState:
@@ -200,12 +215,12 @@ class AlpamayoTarget(FlowTarget):
         return sample_flow(velocity, noise.to(self.device), action.flow_steps)
 
     def text(self, tokens: Sequence[int]) -> str:
-        """What stands before the end mark of the rationale, other marks as they are; nothing where there is none."""
-        before = list(tokens)
-        if self._tokenizer.cot_end not in before:
-            return ""
-        kept = before[: before.index(self._tokenizer.cot_end)]
-        return self._tokenizer.decode(kept, marks=True).strip()
+        """What stands before the end mark of the rationale, other marks as they are; nothing where there is none.
+
+        Where its start mark is written again, it begins there.
+        """
+        before, end, _ = self._tokenizer.decode(tokens, marks=True).partition(COT_END)
+        return before.rpartition(COT_START)[2].strip() if end else ""
 
     def _pictures(self, observation: Observation) -> list[tuple[str, CameraFrame]]:
         """Pictures in the order of the prompt, with the text before each."""

@@ -22,6 +22,7 @@ from flatrope_planner.vla.autovla.weights import load_vlm
 from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.request import VlaPrompt, VlaState
 from flatrope_planner.vla.target import PRECISIONS, Room, Rules, Running, VlaTarget
+from flatrope_planner.vla.tokenizer import END_OF_TEXT
 from flatrope_planner.vla.vision import VisionFeatures
 from flatrope_planner.vla.vision_cache import VisionCache, capacity_for
 
@@ -66,6 +67,8 @@ class AutoVlaTarget(VlaTarget):
             tapped_layers,
         )
         self.token_budget = TOKEN_BUDGET
+        # It ends a text in AutoVLA's code, too, without completing it.
+        self.eos_tokens = frozenset({tokenizer.special(END_OF_TEXT)})
         self._codebook, self._config = codebook, config
         self._spec = ObservationSpec(cameras, cam.FRAMES_PER_CAMERA, cam.FRAME_PERIOD_S)
         self.vision_cache = VisionCache(self._encode, capacity_for(self._spec) // TEMPORAL_PATCH)
