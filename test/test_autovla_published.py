@@ -15,8 +15,8 @@ from tiny_autovla import ACTIONS, CASES, config_of, observation, outlines, token
 from flatrope_planner.cli import main
 from flatrope_planner.errors import SetupError
 from flatrope_planner.speculation.decoder import Decoder
+from flatrope_planner.training.published_autovla import convert_checkpoint, convert_codebook
 from flatrope_planner.vla.autovla.codebook import Codebook
-from flatrope_planner.vla.autovla.published import convert_checkpoint, convert_codebook
 from flatrope_planner.vla.autovla.target import AutoVlaTarget
 from flatrope_planner.vla.target import Running
 

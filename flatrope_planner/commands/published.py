@@ -22,7 +22,7 @@ def add_published_commands(commands: Any) -> None:
 
 def _codebook(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.training.checkpoint_command import table
-    from flatrope_planner.vla.autovla.published import convert_codebook
+    from flatrope_planner.training.published_autovla import convert_codebook
 
     result = convert_codebook(arguments.source, arguments.out)
     print(table(result))
@@ -31,7 +31,7 @@ def _codebook(arguments: argparse.Namespace) -> Result:
 
 def _autovla(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.training.checkpoint_command import table
-    from flatrope_planner.vla.autovla.published import convert_checkpoint
+    from flatrope_planner.training.published_autovla import convert_checkpoint
 
     result = convert_checkpoint(
         arguments.source, arguments.backbone, arguments.codebook, arguments.out, arguments.settings
