@@ -23,6 +23,7 @@ from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.alpamayo.vocabulary import marks_of
 from flatrope_planner.vla.checkpoint import weights as checkpoint_weights
+from flatrope_planner.vla.container_memory import left_in_container
 from flatrope_planner.vla.loading import load_planner
 from flatrope_planner.vla.target import Running
 from flatrope_planner.vla.targets import find_target, load_target
@@ -164,6 +165,23 @@ def test_too_little_memory_is_said_before_anything_is_read(folder: Path, monkeyp
     assert "weights of 0.0 GB, expected no more than the 0.0 GB free on cpu" in complaint_of(
         folder, Running(device="cpu")
     )
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        ({}, None),
+        ({"memory.max": "max\n", "memory.current": "5\n"}, None),
+        ({"memory.max": "1000\n", "memory.current": "400\n"}, 600),
+        ({"memory.max": "1000\n", "memory.current": "1200\n"}, 0),
+        ({"memory/memory.limit_in_bytes": "70\n", "memory/memory.usage_in_bytes": "20\n"}, 50),
+    ],
+)
+def test_a_containers_limit_counts(tmp_path: Path, files: dict[str, str], left: int | None) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    assert left_in_container(tmp_path) == left
 
 
 def test_a_checkpoint_with_its_own_tokenizer(folder: Path) -> None:

@@ -33,7 +33,9 @@ def planner(
     checkpoint: Path, chance: Chance | None = None, guidance: float = 1.0, drafter: DrafterKind = DrafterKind.NONE
 ) -> VlaPlanner:
     running = Running(CAMERAS, device="cpu", guidance=guidance)
-    return load_planner(str(checkpoint), None, SpeculationOptions(drafter, nodes=7), running, chance)
+    loaded = load_planner(str(checkpoint), None, SpeculationOptions(drafter, nodes=7), running)
+    loaded.chance = chance or Chance()
+    return loaded
 
 
 def test_a_drawn_plan_is_the_drawn_text_and_the_most_central_of_its_trajectories(checkpoint: Path) -> None:

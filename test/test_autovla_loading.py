@@ -270,6 +270,11 @@ def test_cameras_that_autovla_does_not_know(cameras: tuple[str, ...], complaint:
         in_order(cameras)
 
 
+def test_it_cannot_be_quantised(whole: Path) -> None:
+    with pytest.raises(InputError, match="precision is 'int8', expected float32 or bfloat16: AutoVLA cannot"):
+        load_target(whole, running=Running(quantised=True))
+
+
 def test_observations_that_are_not_as_asked_for(whole: Path) -> None:
     target = AutoVlaTarget.load(whole, running=Running(("front_wide", "cross_left"), device="cpu"))
     seen = observation(CASES["standing"], ("front_wide", "cross_left"))

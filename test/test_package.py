@@ -12,6 +12,8 @@ from sources import MESSAGE_PACKAGES, PACKAGE, ROOT, foreign_imports
 
 from flatrope_planner._version import __version__
 
+# What one option needs, and nobody who does not use it.
+OPTIONAL = {"torchao"}
 MESSAGE_FILES = sorted((ROOT / "msg").iterdir())
 
 HEADER = {"header": "std_msgs/Header"}
@@ -151,14 +153,15 @@ def test_package_xml_is_valid_and_complete() -> None:
     assert package.licenses == ["Apache-2.0"]
     declared = {depend.name for depend in (*package.exec_depends, *package.build_depends)}
     used = {ROSDEP_KEYS.get(module, module) for module in foreign_imports()}
-    assert used - WITHOUT_KEY <= declared
+    assert used - WITHOUT_KEY - OPTIONAL <= declared
 
 
 def test_requirements_name_what_is_imported() -> None:
     listed = {line.lower() for line in (ROOT / "requirements/runtime.txt").read_text().splitlines()}
     from_ros = {"ament_index_python", "cv_bridge", "launch", "launch_ros", "rclpy", "rcl_interfaces"} | MESSAGE_PACKAGES
     used = {DISTRIBUTIONS.get(module, module) for module in set(foreign_imports()) - from_ros}
-    assert used <= listed
+    assert used - OPTIONAL <= listed
+    assert used & set((ROOT / "requirements/quantised.txt").read_text().splitlines()) >= OPTIONAL
 
 
 def test_every_requirement_is_pinned() -> None:

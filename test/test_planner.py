@@ -119,7 +119,9 @@ def test_a_plan_is_rationale_then_trajectory() -> None:
 
 def test_nothing_is_left_to_chance_unless_asked_for() -> None:
     target, chance = ToyTarget(), Chance(seed=4, samples=3)
-    Planner(target, Reasoner(target, NoDrafter(), 8, Exactness()), chance).plan(observation())
+    drawing = planner(target)
+    drawing.chance = chance
+    drawing.plan(observation())
     # Another seed at another time, and the same one again for the same time.
     assert target.seeds == [chance.seed_at(1_500_000_000)]
     assert target.seeds != [chance.seed_at(1_600_000_000)]

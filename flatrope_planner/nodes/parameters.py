@@ -11,9 +11,7 @@ from typing import Annotated, Any
 from flatrope_planner.bringup.description import REAL_TIME_FACTOR_LIMITS, SEED_LIMITS, is_topic_part
 from flatrope_planner.dimensions import SHORTEST_PLAN_PERIOD_S
 from flatrope_planner.errors import InputError
-
-# Of `draw_seed`: nothing is drawn.
-NO_SEED = -1
+from flatrope_planner.planning.chance import NO_SEED
 
 
 class Effect(Enum):
@@ -57,7 +55,7 @@ class PlannerParameters:
 
     target: str
     weights: str
-    precision: Annotated[str, OneOf(("auto", "float32", "bfloat16"))]
+    precision: Annotated[str, OneOf(("auto", "float32", "bfloat16", "int8"))]
     device: str
     drafter: Annotated[str, OneOf(("hybrid", "network", "retrieval", "prompt_lookup", "none"))]
     draft: str

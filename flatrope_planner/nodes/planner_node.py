@@ -47,7 +47,7 @@ from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.obstacles import obstacle_points
-from flatrope_planner.nodes.parameters import NO_SEED, PlannerParameters
+from flatrope_planner.nodes.parameters import PlannerParameters
 from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import PlanningWorker
@@ -308,7 +308,7 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     from flatrope_planner.speculation.exactness import Exactness, ExactnessMode
     from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
     from flatrope_planner.vla.loading import load_planner as load
-    from flatrope_planner.vla.target import PRECISIONS, Running
+    from flatrope_planner.vla.target import INT8, PRECISIONS, Running
 
     speculation = SpeculationOptions(
         DrafterKind(parameters.drafter),
@@ -317,11 +317,12 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
         Exactness(ExactnessMode(parameters.exactness), parameters.audit_every),
     )
     precision = PRECISIONS.get(parameters.precision)
-    running = Running(parameters.cameras, precision, parameters.device, parameters.guidance)
-    seed = None if parameters.draw_seed == NO_SEED else parameters.draw_seed
-    chance = Chance(seed, parameters.temperature, parameters.top_p, parameters.trajectory_samples)
+    quantised = parameters.precision == INT8
+    running = Running(parameters.cameras, precision, parameters.device, parameters.guidance, quantised)
     weights = Path(parameters.weights) if parameters.weights else None
-    core = load(parameters.target, weights, speculation, running, chance)
+    core = load(parameters.target, weights, speculation, running)
+    p = parameters
+    core.chance = Chance(p.draw_seed, p.temperature, p.top_p, p.trajectory_samples)
     warm_up(core)
     return core
 

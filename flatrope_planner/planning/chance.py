@@ -7,6 +7,8 @@ import numpy as np
 from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.sampling import Sampling
 
+# Of `Chance`: nothing is drawn, and a trajectory grows from the middle of the noise.
+NO_SEED = -1
 # Stamps are no longer, whatever their sign.
 STAMP_BITS = 64
 
@@ -15,8 +17,7 @@ STAMP_BITS = 64
 class Chance:
     """How much is drawn, and from which seed."""
 
-    # None: nothing is drawn, and a trajectory grows from the middle of the noise.
-    seed: int | None = None
+    seed: int = NO_SEED
     # Of the rationale (see `Sampling`); 0: it is the greedy one.
     temperature: float = 0.0
     top_p: float = 0.98
@@ -27,7 +28,7 @@ class Chance:
         if self.samples < 1:
             msg = f"chance: samples is {self.samples}, expected at least 1"
             raise InputError(msg)
-        if self.seed is None and (self.temperature or self.samples > 1):
+        if self.seed == NO_SEED and (self.temperature or self.samples > 1):
             msg = f"chance: no seed, expected one for temperature {self.temperature} and {self.samples} samples"
             raise InputError(msg)
         # Refused now, and not with the first plan.
@@ -35,7 +36,7 @@ class Chance:
 
     def seed_at(self, t0_ns: int) -> int | None:
         """Another one for each observation, the same whenever that one is planned for; None where nothing is drawn."""
-        if self.seed is None:
+        if self.seed == NO_SEED:
             return None
         return int(np.random.SeedSequence([self.seed, t0_ns % 2**STAMP_BITS]).generate_state(1)[0])
 

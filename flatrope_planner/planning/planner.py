@@ -44,9 +44,11 @@ class SeesAndActs(Protocol[P, S_contra]):
 class Planner(Generic[P, S]):
     """Looks, writes the rationale, then draws the trajectory that follows from it."""
 
-    def __init__(self, target: SeesAndActs[P, S], reasoner: "Reasoner[P, S]", chance: Chance | None = None) -> None:
-        """Plan with a target and the reasoner that writes its rationales; None: nothing is left to chance."""
-        self._target, self._reasoner, self._chance = target, reasoner, chance or Chance()
+    def __init__(self, target: SeesAndActs[P, S], reasoner: "Reasoner[P, S]") -> None:
+        """Plan with a target and the reasoner that writes its rationales."""
+        self._target, self._reasoner = target, reasoner
+        # What is drawn, plan by plan: nothing, unless another one is put here.
+        self.chance = Chance()
 
     @property
     def observation_spec(self) -> ObservationSpec:
@@ -81,12 +83,12 @@ class Planner(Generic[P, S]):
         started_s = time.perf_counter()
         prompt = self._target.prepare(observation)
         seen_s = time.perf_counter()
-        drawn_with = self._chance.seed_at(observation.t0_ns)
-        decoded = self._reasoner.decode(prompt, self._chance.sampling(drawn_with))
+        drawn_with = self.chance.seed_at(observation.t0_ns)
+        decoded = self._reasoner.decode(prompt, self.chance.sampling(drawn_with))
         written_s = time.perf_counter()
         self._target.guide(decoded.state, prompt, decoded.token_ids)
         # Unless asked for, no draw: what is left to chance when the rationale stands is noise, and pulls to one side.
-        trajectory = most_central(self._target.act(decoded.state, drawn_with, self._chance.samples))
+        trajectory = most_central(self._target.act(decoded.state, drawn_with, self.chance.samples))
         ended_s = time.perf_counter()
         stages_s = {"vision": seen_s - started_s, "action": ended_s - written_s, "total": ended_s - started_s}
         stage_ms = {stage: duration_s * MILLISECONDS_PER_SECOND for stage, duration_s in stages_s.items()}

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from flatrope_planner.errors import FlatropeError, InputError
-from flatrope_planner.planning.chance import Chance
 from flatrope_planner.planning.planner import Planner
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
 from flatrope_planner.speculation.reasoner import Reasoner
@@ -18,11 +17,7 @@ VlaPlanner = Planner[VlaPrompt, VlaState]
 
 
 def load_planner(
-    target: str,
-    weights: Path | None,
-    speculation: SpeculationOptions | None = None,
-    running: Running | None = None,
-    chance: Chance | None = None,
+    target: str, weights: Path | None, speculation: SpeculationOptions | None = None, running: Running | None = None
 ) -> VlaPlanner:
     """A planner with this target; with a draft that cannot be used it plans all the same, and `health` says why.
 
@@ -30,8 +25,7 @@ def load_planner(
         target: nano, the folder of a checkpoint, or the Hugging Face id of one in the local cache.
         weights: folder of other weights for nano; None: those of the package.
         speculation: how it speculates; None: as well as it can with what lies beside the weights.
-        running: cameras, precision, device and guidance.
-        chance: what is drawn; None: nothing.
+        running: cameras, precision and device.
 
     Raises:
         InputError: for an unknown target, or one that cannot be run as asked.
@@ -45,7 +39,7 @@ def load_planner(
     loaded = load_target(folder, running=running)
     options = speculation or SpeculationOptions()
     tapping, drafter, problem = _drafting(options, loaded, folder)
-    return Planner(tapping, Reasoner(tapping, drafter, options.nodes + 1, options.exactness, problem), chance)
+    return Planner(tapping, Reasoner(tapping, drafter, options.nodes + 1, options.exactness, problem))
 
 
 def _drafting(options: SpeculationOptions, target: VlaTarget, weights: Path | None) -> tuple[VlaTarget, Drafter, str]:

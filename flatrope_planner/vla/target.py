@@ -29,6 +29,8 @@ T = TypeVar("T", bound="VlaTarget")
 
 # By their names in configurations and parameters.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+# The parameter's word for `Running.quantised`.
+INT8 = "int8"
 # Layers of 36.
 DRAFT_DEPTHS = (24, 30, 31, 32, 34)
 NO_GUIDANCE = 1.0
@@ -46,6 +48,8 @@ class Running:
     device: str = "auto"
     # How much more than by itself an action follows the route (Alpamayo 1.5); 1: no more.
     guidance: float = NO_GUIDANCE
+    # Whether the text model's weights are rounded to eight bits.
+    quantised: bool = False
     # Whether cameras that the target does not know are refused; without, they are left out.
     refuses_unknown: bool = True
 

@@ -31,6 +31,9 @@ def _nano(folder: Path | None, tapped_layers: tuple[int, ...], running: Running)
     if running.device not in ("auto", "cpu"):
         msg = f"device is {running.device!r}, expected cpu or auto: nano is too small for another"
         raise InputError(msg)
+    if running.quantised:
+        msg = "precision is 'int8', expected float32 or bfloat16: nano is too small to be quantised"
+        raise InputError(msg)
     loaded = NanoTarget.load(folder, tapped_layers)
     return loaded if running.precision is None else loaded.at(running.precision)
 

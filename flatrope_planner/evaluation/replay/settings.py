@@ -9,6 +9,7 @@ import yaml
 from flatrope_planner.bringup.configuration import default_parameters
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.arguments import PERIOD_LIMITS_S
+from flatrope_planner.planning.chance import NO_SEED
 from flatrope_planner.planning.ego_motion import AUTO
 from flatrope_planner.planning.twist import TwistFit
 
@@ -20,7 +21,7 @@ PARAMETERS = "ros__parameters"
 DRAFTERS = ("none", "prompt_lookup", "retrieval", "network", "hybrid")
 AUDIT = "audit"
 EXACTNESS = ("canonical", "tolerant", AUDIT)
-MOST_NODES, MOST_EVERY = 127, 100_000
+MOST_NODES, MOST_EVERY, MOST_SEED = 127, 100_000, 999_999
 OFFSET_LIMITS_M = (-10.0, 10.0)
 TWIST_FRAMES = (AUTO, *(fit.value for fit in (TwistFit.CHILD, TwistFit.PARENT)))
 
@@ -41,6 +42,12 @@ class PlannerSettings:
     draft_nodes: int
     exactness: str
     audit_every: int
+    temperature: float
+    top_p: float
+    # -1: nothing is drawn.
+    draw_seed: int
+    trajectory_samples: int
+    guidance: float
     compressed: bool
     rear_axle_offset_m: float
     twist_frame: str
@@ -52,6 +59,11 @@ class PlannerSettings:
         self._require("draft_nodes", _is_whole(self.draft_nodes, 1, MOST_NODES), f"a whole number of [1, {MOST_NODES}]")
         every = int(self.exactness == AUDIT)
         self._require("audit_every", _is_whole(self.audit_every, every, MOST_EVERY), f"at least {every}")
+        self._require("temperature", _is_number(self.temperature, 0.0, 2.0), "a number of [0, 2]")
+        self._require("top_p", _is_number(self.top_p, 0.01, 1.0), "a number of [0.01, 1]")
+        self._require("draw_seed", _is_whole(self.draw_seed, NO_SEED, MOST_SEED), f"from {NO_SEED} to {MOST_SEED}")
+        self._require("trajectory_samples", _is_whole(self.trajectory_samples, 1, 64), "a whole number of [1, 64]")
+        self._require("guidance", _is_number(self.guidance, 1.0, 10.0), "a number of [1, 10]")
         low_s, high_s = PERIOD_LIMITS_S
         is_number = isinstance(self.period_s, int | float) and not isinstance(self.period_s, bool)
         self._require(

@@ -11,6 +11,7 @@ from flatrope_planner.evaluation.replay.bag_files import METADATA, is_storage
 from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.settings import PlannerSettings
+from flatrope_planner.planning.chance import Chance
 
 # Raised when files of a result change their meaning.
 SCHEMA_VERSION = 1
@@ -79,7 +80,7 @@ def contestants_of(lineup: Lineup) -> Contestants:
     from flatrope_planner.speculation.exactness import Exactness, ExactnessMode
     from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
     from flatrope_planner.vla.loading import load_planner
-    from flatrope_planner.vla.target import PRECISIONS, Running
+    from flatrope_planner.vla.target import INT8, PRECISIONS, Running
 
     # With one thread each, results do not depend on how many processes share the machine.
     torch.set_num_threads(1)
@@ -87,11 +88,15 @@ def contestants_of(lineup: Lineup) -> Contestants:
     weights, draft = (Path(folder) if folder else None for folder in (settings.weights, settings.draft))
     exactness = Exactness(ExactnessMode(settings.exactness), settings.audit_every)
     speculation = SpeculationOptions(DrafterKind(settings.drafter), draft, settings.draft_nodes, exactness)
-    running = Running(settings.cameras, PRECISIONS.get(settings.precision), settings.device)
+    precision, quantised = PRECISIONS.get(settings.precision), settings.precision == INT8
+    running = Running(settings.cameras, precision, settings.device, settings.guidance, quantised)
     planner, plain = load_planner(settings.target, weights, speculation, running), None
+    chance = Chance(settings.draw_seed, settings.temperature, settings.top_p, settings.trajectory_samples)
+    planner.chance = chance
     warm_up(planner)
     if lineup.compare:
         alone = SpeculationOptions(DrafterKind.NONE, None, settings.draft_nodes)
         plain = load_planner(settings.target, weights, alone, running)
+        plain.chance = chance
         warm_up(plain)
     return Contestants(planner, lineup.samples, plain)

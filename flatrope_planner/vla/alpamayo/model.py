@@ -22,6 +22,8 @@ class AlpamayoModel(nn.Module):
         self.action_in_proj = ActionEmbedding(config.embedding, expert.hidden_size)
         self.action_out_proj = nn.Linear(expert.hidden_size, ACTION_SIZE, bias=config.output_bias)
         self.action_space = ActionSpace(config.action)
+        # Of the weights before they were quantised; "" where they never were.
+        self.fingerprint = ""
 
     def velocity(self, action: Tensor, time: Tensor, seen: Memory) -> Tensor:
         """Velocity (S, 64, 2) of the flow at noisy actions (S, 64, 2) and times (S,)."""

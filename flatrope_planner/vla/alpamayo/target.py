@@ -10,6 +10,7 @@ from torch import Tensor
 from flatrope_planner.domain import CameraFrame, Image, Observation, ObservationSpec, Trajectory
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.speculation.candidates import Block, Candidates
+from flatrope_planner.speculation.fingerprint import fingerprint
 from flatrope_planner.speculation.slots import MAX_WIDTH
 from flatrope_planner.vla.alpamayo import cameras as cam
 from flatrope_planner.vla.alpamayo.action_space import speed_at_t0
@@ -21,6 +22,7 @@ from flatrope_planner.vla.alpamayo.guidance import without_route
 from flatrope_planner.vla.alpamayo.history import encode_steps
 from flatrope_planner.vla.alpamayo.model import AlpamayoModel
 from flatrope_planner.vla.alpamayo.pictures import resized, target_size
+from flatrope_planner.vla.alpamayo.quantised import quantise
 from flatrope_planner.vla.alpamayo.vocabulary import load_vocabulary
 from flatrope_planner.vla.checkpoint.weights import load_weights, without_storage
 from flatrope_planner.vla.config import MERGE, PATCH_PX
@@ -104,7 +106,11 @@ class AlpamayoTarget(FlowTarget):
         expert = expert_config(checkpoint, config, vlm.text_config)
         with without_storage():
             model = AlpamayoModel(config, vlm, expert)
-        load_weights(model, checkpoint, how.precision or PRECISIONS[config.precision], how.place())
+        place = torch.device("cpu") if how.quantised else how.place()
+        load_weights(model, checkpoint, how.precision or PRECISIONS[config.precision], place)
+        if how.quantised:
+            model.fingerprint = fingerprint(model.vlm)
+            quantise(model, str(checkpoint), how.place())
         target = cls(model, tokenizer, config, spec, tapped_layers)
         target.guidance = how.guidance
         return target
@@ -119,6 +125,11 @@ class AlpamayoTarget(FlowTarget):
     def observation_spec(self) -> ObservationSpec:
         """Cameras and frames that `prepare` wants; it takes fewer, too."""
         return self._spec
+
+    @property
+    def fingerprint(self) -> str:
+        """See `VlaTarget.fingerprint`: that of the checkpoint's weights, quantised or not."""
+        return self._model.fingerprint or super().fingerprint
 
     @property
     def release(self) -> Release:

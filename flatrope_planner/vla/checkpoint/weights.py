@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.speculation.checkpoints.files import file_in
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
+from flatrope_planner.vla.container_memory import left_in_container
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
@@ -67,7 +68,7 @@ def load_weights(
     shards = _shards(checkpoint)
     wanted = model.state_dict()
     parameters = {name for name, _ in model.named_parameters()}
-    _check_memory(checkpoint, sum(weight.numel() for weight in wanted.values()) * precision.itemsize, device)
+    check_memory(str(checkpoint), sum(weight.numel() for weight in wanted.values()) * precision.itemsize, device)
     found = set[str]()
     for path, listed in shards.items():
         read = _read(path, listed, wanted, names.to_model)
@@ -133,8 +134,12 @@ def _check_weight(path: Path, name: str, shape: list[int] | None, wanted: Tensor
         raise SetupError(msg)
 
 
-def _check_memory(checkpoint: Path, needed: int, device: torch.device) -> None:
-    """Refuse weights that do not fit, before any is read."""
+def check_memory(checkpoint: str, needed: int, device: torch.device) -> None:
+    """Refuse weights of so many bytes that do not fit, before any is placed.
+
+    Raises:
+        SetupError: saying how much is needed, and how much there is.
+    """
     free = free_memory(device)
     if free is not None and needed > free:
         need_gb, free_gb = needed / BYTES_PER_GIGABYTE, free / BYTES_PER_GIGABYTE
@@ -151,4 +156,5 @@ def free_memory(device: torch.device) -> int | None:
     except OSError:
         return None
     kilobytes = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), None)
-    return None if kilobytes is None else int(kilobytes) * 1024
+    known = [None if kilobytes is None else int(kilobytes) * 1024, left_in_container()]
+    return min((free for free in known if free is not None), default=None)
