@@ -6,7 +6,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.vla.alpamayo.config import Release, VocabularyConfig
-from flatrope_planner.vla.alpamayo.files import CONFIG_FILE
+from flatrope_planner.vla.checkpoint.files import CONFIG_FILE
 from flatrope_planner.vla.tokenizer import TOKENIZER_FILE, VlaTokenizer, history_token
 
 # Marks in the order in which they were added. Alpamayo 1.5 no longer has the last kind, but it keeps their places.
