@@ -25,6 +25,18 @@ PREPROCESSOR_FILE = "preprocessor_config.json"
 IMAGE_MEAN = (0.48145466, 0.4578275, 0.40821073)
 IMAGE_STD = (0.26862954, 0.26130258, 0.27577711)
 
+_TEXT_SIZES = (
+    *("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"),
+    "vocab_size",
+)
+_VISION_SIZES = (
+    *("depth", "hidden_size", "intermediate_size", "num_heads", "out_hidden_size", "window_size"),
+    "tokens_per_second",
+)
+# Nothing larger is a Qwen2.5-VL: the most of a size, and of things that are made one by one.
+_MOST, _MOST_THINGS = 2**20, 1024
+_THINGS = ("num_hidden_layers", "depth", "num_attention_heads", "num_key_value_heads", "num_heads")
+
 
 @dataclass(frozen=True)
 class AutoVlaConfig:
@@ -79,15 +91,39 @@ def _vlm(whole: Section, path: Path, content: dict[str, Any]) -> Qwen2_5_VLConfi
     try:
         fields = {key: value for key, value in content.items() if key not in ("model_type", SECTION)}
         config = Qwen2_5_VLConfig(**fields)
-        section = config.text_config.rope_parameters["mrope_section"]
-        pairs = config.text_config.hidden_size // config.text_config.num_attention_heads // 2
+        _check_sizes(config)
     except Exception as err:  # transformers checks fields in its own ways
         msg = f"{path}: no configuration of a Qwen2.5-VL ({reason(err)})"
         raise SetupError(msg) from err
-    if sum(section) != pairs:
-        msg = f"{path}: mrope_section is {section}, expected three numbers that add up to {pairs}, half a head"
-        raise SetupError(msg)
     return config
+
+
+def _check_sizes(config: Qwen2_5_VLConfig) -> None:
+    """Raise a ValueError for sizes of which no network can be made, or none that is of use."""
+    text, vision = config.text_config, config.vision_config
+    for owner, names in ((text, _TEXT_SIZES), (vision, _VISION_SIZES)):
+        for name in names:
+            most, value = _MOST_THINGS if name in _THINGS else _MOST, getattr(owner, name)
+            if type(value) is not int or not 1 <= value <= most:
+                msg = f"{name} is {value!r}, expected a whole number from 1 to {most}"
+                raise ValueError(msg)
+    rope, pairs = text.rope_parameters, text.hidden_size // text.num_attention_heads // 2
+    section = rope.get("mrope_section")
+    counted = isinstance(section, list) and [type(count) for count in section] == [int] * 3 and min(section) >= 0
+    wanted = {
+        "num_attention_heads divides hidden_size": text.hidden_size % text.num_attention_heads == 0,
+        "num_key_value_heads divides num_attention_heads": text.num_attention_heads % text.num_key_value_heads == 0,
+        "4 num_heads divide the hidden_size of vision_config": vision.hidden_size % (4 * vision.num_heads) == 0,
+        "out_hidden_size is hidden_size": vision.out_hidden_size == text.hidden_size,
+        f"window_size is a multiple of {PATCH_PX * MERGE}": vision.window_size % (PATCH_PX * MERGE) == 0,
+        f"mrope_section is three numbers that add up to {pairs}, half a head": counted and sum(section) == pairs,
+        "rope_theta is a number above 1": type(rope["rope_theta"]) in (int, float) and 1.0 < rope["rope_theta"] < 1e12,
+        "rope_type is default": rope["rope_type"] == "default",
+    }
+    for rule, holds in wanted.items():
+        if not holds:
+            msg = f"expected that {rule}"
+            raise ValueError(msg)
 
 
 def _precision(whole: Section, content: dict[str, Any]) -> str:
