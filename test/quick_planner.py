@@ -5,4 +5,4 @@ from stand_ins import StraightCore
 from flatrope_planner.nodes.planner_node import PlannerNode
 from flatrope_planner.nodes.running import run_node
 
-run_node(lambda: PlannerNode(lambda _: StraightCore()))
+run_node(lambda: PlannerNode(lambda _: StraightCore()), lasting=True)

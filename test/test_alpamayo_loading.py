@@ -1,6 +1,7 @@
 """What is said of a checkpoint that cannot be run: one line that names the file and what was expected of it."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -96,6 +97,26 @@ def complaint_of(folder: Path, running: Running | None = None) -> str:
         AlpamayoTarget.load(folder, running=running)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config.json", WEIGHTS, "model.safetensors.index.json", "../backbone/config.json", "../backbone/tokenizer.json"],
+)
+def test_a_link_to_where_reading_never_ends_is_not_followed(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    with pytest.raises(SetupError, match=r"/dev/zero|not a file|missing|expected its config\.json in") as caught:
+        load_planner(str(folder), None)
+    assert Path(name).name in str(caught.value)
+
+
+def test_files_larger_than_any_of_their_kind(folder: Path) -> None:
+    for path in (folder.parent / "backbone" / "tokenizer.json", folder / "config.json"):
+        # Without taking place on the disk.
+        os.truncate(path, 2**30)
+        with pytest.raises(SetupError, match=r"1073741824 bytes, a tokenizer has at most|model_type is '', expected"):
+            load_planner(str(folder), None)
 
 
 def test_files_that_are_missing_or_damaged(folder: Path) -> None:

@@ -111,6 +111,16 @@ def test_files_that_are_missing_or_damaged(folder: Path) -> None:
     assert "preprocessor_config.json: image_mean is [0.5, 0.5, 0.5], expected [0.48" in complaint_of(folder)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["config.json", "tokenizer.json", "codebook.safetensors", "preprocessor_config.json", FIRST],
+)
+def test_links_lead_nowhere_else(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    assert f"{folder / name}: a link to /dev/zero, out of its folder" in complaint_of(folder)
+
+
 CODEBOOK_FAULTS: list[tuple[Callable[[Path], object], str]] = [
     (Path.unlink, "missing; expected the codebook of AutoVLA's actions, which `flatrope checkpoint codebook` makes"),
     (lambda path: path.write_bytes(b"no codebook"), "no weights of a codebook ("),

@@ -1,5 +1,7 @@
 """What a plan drives through: places worked out by hand, for a vehicle of 1.9 m and 0.2 m of margin on either side."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from test_plan_validator import driven
@@ -57,6 +59,14 @@ def test_the_way_before_points_are_met(trajectory: Trajectory, points: Floats, w
     assert free == (None if way_m is None else pytest.approx(way_m, abs=0.01))
 
 
+@pytest.mark.parametrize("x_m", np.arange(6.0, 40.0, 1.5))
+def test_nothing_is_passed_over_between_two_points_of_a_fast_plan(x_m: float) -> None:
+    # 5.5 m a step, for a vehicle of 4.6 m.
+    free = free_way_m(driven(0.0, 0.0, 55.0), post(x_m, 0.0), CORRIDOR)
+    assert free is not None
+    assert x_m - CORRIDOR.front_m - 2.3 <= free <= x_m - CORRIDOR.front_m
+
+
 def at(t0_s: float, x_m: float, yaw_rad: float = 0.0) -> EgoMoment:
     return EgoMoment(seconds_to_ns(t0_s), pose_at(x_m, yaw_rad), "map", DrivenArc(10.0))
 
@@ -101,6 +111,34 @@ def test_a_cloud_of_unknown_place_is_refused_by_name(frame_id: str) -> None:
     report = obstacles.report()
     assert report.level is Level.WARN
     assert "the way is not watched: point cloud in frame" in report.message
+    assert (report.values["rejected"], report.values["ignored"]) == ("1", "1")
+
+
+def test_a_cloud_is_read_once_and_only_when_a_plan_asks_for_it() -> None:
+    obstacles, reads = watching(), list[float]()
+
+    def read(x_m: float) -> Floats:
+        reads.append(x_m)
+        return post(x_m, 0.0)
+
+    for x_m in (10.0, 11.0, 12.0):
+        obstacles.take(seconds_to_ns(10.0), "base_link", partial(read, x_m))
+    assert reads == []
+    assert [obstacles.free_way_m(CRUISE, at(10.0, 100.0)) for _ in range(3)] == pytest.approx([8.0] * 3)
+    assert reads == [12.0]
+
+
+@pytest.mark.parametrize("error", [InputError("point cloud with fields 'x', expected x, y, z"), AssertionError("oh")])
+def test_a_cloud_that_cannot_be_read_is_named_and_no_reason_not_to_plan(error: Exception) -> None:
+    def read() -> Floats:
+        raise error
+
+    obstacles = watching()
+    obstacles.take(seconds_to_ns(10.0), "base_link", read)
+    assert obstacles.free_way_m(CRUISE, at(10.0, 100.0)) is None
+    report = obstacles.report()
+    assert report.message.startswith("the way is not watched: ")
+    assert str(error) in report.message
     assert (report.values["rejected"], report.values["ignored"]) == ("1", "1")
 
 

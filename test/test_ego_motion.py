@@ -195,11 +195,76 @@ def test_another_localisation_is_another_motion(other: tuple[str, str]) -> None:
     values = motion.values()
     assert (values["odometry.frame"], values["odometry.child_frame"]) == other
     assert values["odometry.frame_changes"] == "1"
-    with pytest.raises(NotReadyError, match="reach back"):
+    parent, child = other
+    with pytest.raises(NotReadyError, match=f"as it was of 'base_link' in 'map' and is of '{child}' in '{parent}'"):
         track.poses_at(np.array([seconds_to_ns(2.9), seconds_to_ns(3.1)]))
     # What was still on its way from the old one is not mixed in.
     track.add(before[-1])
     assert len(track.samples) == 4
+
+
+def shifted(samples: Iterable[OdometrySample], from_s: float, by_m: tuple[float, float, float]) -> list[OdometrySample]:
+    """The same drive, put elsewhere from that time on: the localisation was corrected."""
+    from_ns = seconds_to_ns(from_s)
+    return [
+        replace(each, position_m=each.position_m + np.array(by_m)) if each.stamp_ns >= from_ns else each
+        for each in samples
+    ]
+
+
+@pytest.mark.parametrize("rate_hz", [10.0, 50.0])
+@pytest.mark.parametrize("speed_mps", [0.0, 10.0])
+@pytest.mark.parametrize("by_m", [(2.5, 0.0, 0.0), (-2.5, 0.0, 0.0), (0.0, 1.5, 0.0), (8.0, 0.0, 0.0)])
+def test_a_corrected_localisation_is_no_motion(
+    by_m: tuple[float, float, float], speed_mps: float, rate_hz: float
+) -> None:
+    samples = [straight(time_s, 0.0, speed_mps=speed_mps) for time_s in np.arange(1.0, 4.0, 1.0 / rate_hz)]
+    track = OdometryTrack()
+    for sample in shifted(samples, 3.0, by_m):
+        track.add(sample)
+    jump_m = r"8.[02]0 m" if by_m[0] == 8.0 else f"{np.hypot(*by_m[:2]):.2f} m"
+    # Else a car that stands would be taken for one that drives as fast as its pose jumped.
+    assert track.stamps_ns[0] == seconds_to_ns(3.0)
+    with pytest.raises(NotReadyError, match=rf"0\.20 s are missing, as its pose jumped by {jump_m}"):
+        track.poses_at(np.array([seconds_to_ns(2.8), seconds_to_ns(3.1)]))
+
+
+def test_two_localisations_in_turns_are_no_motion() -> None:
+    track = OdometryTrack()
+    for number, time_s in enumerate(np.arange(1.0, 4.0, 0.05)):
+        track.add(shifted([straight(time_s, 0.0)], 0.0, (0.0, 1.0 * (number % 2), 0.0))[0])
+    assert len(track.samples) < 4
+
+
+def jolting(time_s: float) -> OdometrySample:
+    """Full braking after 2 s from 30 m/s, stamped up to 20 ms late."""
+    braked_s = max(time_s - 2.0, 0.0)
+    stamp_s = time_s + 0.02 * abs(np.sin(997.0 * time_s))
+    speed = 30.0 - 8.8 * braked_s
+    position = np.array([30.0 * time_s - 4.4 * braked_s**2, 0.0, 0.0])
+    return OdometrySample(seconds_to_ns(stamp_s), position, yaw_quaternion(0.0), np.array([speed, 0.0, 0.0]))
+
+
+@pytest.mark.parametrize(
+    ("drive", "rate_hz"),
+    [
+        (jolting, 4.5),
+        (jolting, 50.0),
+        # Without a twist, and with one in the wrong frame, from the first sample on.
+        (lambda time_s: straight(time_s, np.pi / 2.0, absent, 30.0), 10.0),
+        (lambda time_s: straight(time_s, np.pi / 2.0, in_parent, 30.0), 10.0),
+        (lambda time_s: circling(time_s, 1.0), 4.5),
+        (lambda time_s: circling(time_s, 1.0, twist=absent), 10.0),
+        # Noise of a decimetre.
+        (lambda time_s: shifted([straight(time_s, 0.0)], 0.0, (0.1 * np.sin(997.0 * time_s), 0.0, 0.0))[0], 20.0),
+    ],
+)
+def test_rough_odometry_is_still_a_motion(drive: Callable[[float], OdometrySample], rate_hz: float) -> None:
+    track = OdometryTrack()
+    first = drive(1.0)
+    for time_s in np.arange(1.0, 4.0, 1.0 / rate_hz):
+        track.add(drive(float(time_s)))
+    assert track.stamps_ns[0] == first.stamp_ns
 
 
 def track_of(times_s: Floats, rate_radps: float = 0.4) -> OdometryTrack:

@@ -28,7 +28,8 @@ def plan(t0_s: float, x_m: float = 0.0) -> PlacedTrajectory:
 
 def at(time_s: float, x_m: float, y_m: float = 0.0) -> OdometrySample:
     velocity = np.array([SPEED_MPS, 0.0, 0.0])
-    return OdometrySample(seconds_to_ns(time_s), np.array([x_m, y_m, 0.0]), yaw_quaternion(0.0), velocity)
+    position_m = np.array([x_m, y_m, 0.0])
+    return OdometrySample(seconds_to_ns(time_s), position_m, yaw_quaternion(0.0), velocity, frame_id="map")
 
 
 def following(settings: Following, t0_s: float = 10.0) -> Follower:
@@ -73,6 +74,35 @@ def test_a_plan_made_elsewhere_is_not_followed() -> None:
     follower = following(VEHICLE)
     # Half a second later 200 m away: another scene.
     follower.take_odometry(at(10.5, 200.0))
+    assert follower.follow() is None
+
+
+def test_a_plan_from_before_the_localisation_was_corrected_is_not_followed() -> None:
+    follower = following(VEHICLE)
+    for step in range(5):
+        follower.take_odometry(at(10.0 + 0.05 * step, 0.25 * step))
+    assert follower.follow() is not None
+    # 1.5 m to the side of a way that is driven straight on: steering for it would be a swerve.
+    for step in range(5, 10):
+        follower.take_odometry(at(10.0 + 0.05 * step, 0.25 * step, 1.5))
+        assert follower.follow() is None
+    follower.take_plan(plan(10.4, 2.0))
+    assert follower.follow() is not None
+
+
+def test_after_time_went_back_a_correction_is_forgotten() -> None:
+    follower = Follower(VEHICLE)
+    for step in range(10):
+        follower.take_odometry(at(10.0 + 0.05 * step, 0.25 * step, 1.5 * (step // 5)))
+    for step in range(5):
+        follower.take_odometry(at(3.0 + 0.05 * step, 0.25 * step))
+    follower.take_plan(plan(3.1, 0.5))
+    assert follower.follow() is not None
+
+
+def test_a_plan_in_another_frame_is_not_followed() -> None:
+    follower = following(VEHICLE)
+    follower.take_odometry(replace(at(10.5, 2.5), frame_id="odom"))
     assert follower.follow() is None
 
 

@@ -148,3 +148,8 @@ def test_png_is_exact_and_jpeg_close() -> None:
     assert frame.stamp_ns == 7
     middles = frame.image[8::16, 8::16].astype(int)
     assert np.abs(middles - RGB).max() < 12
+
+
+def test_a_frame_of_an_endless_name_is_refused() -> None:
+    with pytest.raises(InputError, match=r"frame_id 'c+\.\.\.' of 300 characters, expected at most 255"):
+        camera_frame(to_bgra8(np.zeros((4, 4, 3), np.uint8), 1, "c" * 300))

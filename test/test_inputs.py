@@ -163,3 +163,19 @@ def test_pictures_of_another_camera_under_the_same_name_do_not_mix_with_the_old_
     assert inputs.missing() == "waiting for images of camera wide"
     inputs.add_image("wide", CameraFrame(seconds_to_ns(3.1), np.zeros((2, 2, 3), np.uint8)))
     assert inputs.missing() == "waiting for an image of camera wide from 0.50 s before t0"
+
+
+def test_a_localisation_that_was_corrected_ends_what_was_planned_before_it() -> None:
+    inputs = PlannerInputs(("wide",))
+    feed(inputs, 2.0)
+    told: list[int | None] = []
+    inputs.on_restart = lambda: told.append(inputs.newest_t0_ns())
+    # 3 m ahead and 2 m to the left of where it drives, with and without another name of the frame.
+    for number, (time_s, frame_id) in enumerate(((3.05, ""), (3.1, "odom"))):
+        position = np.array([33.0 + 0.5 * number, 2.0, 0.0])
+        velocity = np.array([10.0, 0.0, 0.0])
+        sample = OdometrySample(seconds_to_ns(time_s), position, yaw_quaternion(0.0), velocity, frame_id=frame_id)
+        inputs.add_odometry(sample, frame_id)
+    # Pictures are as good as before.
+    assert told == [seconds_to_ns(3.0)] * 2
+    assert "as it was of '' in '' and is of '' in 'odom'" in str(inputs.missing())

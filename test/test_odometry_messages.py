@@ -42,3 +42,11 @@ def test_an_orientation_of_zeros_is_refused() -> None:
     message.pose.pose.orientation.w = 0.0
     with pytest.raises(InputError, match=r"quaternion \[0.0, 0.0, 0.0, 0.0\] has length 0, expected 0.9 to 1.1"):
         odometry_sample(message)
+
+
+@pytest.mark.parametrize(("frame_id", "child_frame_id"), [("f" * 256, "base"), ("map", "f" * 10_000_000)])
+def test_frames_of_endless_names_are_refused(frame_id: str, child_frame_id: str) -> None:
+    # The plan's path would repeat them in each of its 64 poses.
+    with pytest.raises(InputError, match=r"frame_id 'f+\.\.\.' of \d+ characters, expected at most 255"):
+        odometry_sample(odometry_message(sample(), frame_id, child_frame_id))
+    odometry_sample(odometry_message(sample(), "f" * 255, "f" * 255))

@@ -122,6 +122,61 @@ def test_each_rule_refuses_the_plan_that_breaks_it(trajectory: Trajectory, compl
     assert refusal(trajectory, DrivenArc(10.0)) == complaint
 
 
+STEPS = np.arange(1.0, FUTURE_POINTS + 1)
+STANDING = driven(0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("trajectory", "speed_mps", "complaint"),
+    [
+        # 64 times what is allowed once.
+        (
+            replace(STANDING, position_m=np.outer(STEPS, [0.0, 0.04, 0.0])),
+            0.0,
+            "it moves 2.56 m sideways in all",
+        ),
+        (replace(STANDING, position_m=np.outer(STEPS, [0.0, 0.0, -0.04])), 0.0, "it rises or falls by 2.56 m in all"),
+        (
+            replace(STANDING, position_m=np.outer(STEPS, [0.04, 0.0, 0.0])),
+            0.0,
+            "it moves 2.56 m more or less in all than its speeds say",
+        ),
+        (replace(STANDING, yaw_rad=0.04 * STEPS), 0.0, "it turns by 2.56 rad more in all than a car can on its way"),
+        # 0.1 m a step at 0.6 1/m: 0.06 rad, where the turning circle allows 0.025.
+        (driven(0.0, 0.6, 1.0), 1.0, "it turns by 2.24 rad more in all than a car can on its way"),
+        # From a stretch behind a good one.
+        (driven(0.0, np.where(STEPS > 40, 0.6, 0.0), 1.0), 1.0, "it turns by 0.84 rad more in all"),
+        # In 63 steps: what the first one changes says where the plan begins.
+        (
+            replace(CRUISE, action=CRUISE.action + np.array([0.4, 0.0])),
+            10.0,
+            "its speeds and its accelerations differ by 2.5 m/s in all",
+        ),
+        (
+            replace(CRUISE, action=CRUISE.action - np.array([0.0, 0.04])),
+            10.0,
+            "its heading and its curvature differ by 2.56 rad in all",
+        ),
+        # No way, no turn; a steering wheel that is told so would turn all the same.
+        (
+            replace(STANDING, action=np.tile([0.0, -30.0], (FUTURE_POINTS, 1))),
+            0.0,
+            "its curvature is 30.0 1/m, more than 1.0 1/m",
+        ),
+    ],
+)
+def test_what_is_good_in_each_step_must_be_good_in_all(
+    trajectory: Trajectory, speed_mps: float, complaint: str
+) -> None:
+    assert refusal(trajectory, DrivenArc(speed_mps)).startswith(complaint)
+
+
+def test_noise_does_not_add_up() -> None:
+    noise = 0.04 * np.sign(np.sin(997.0 * STEPS))
+    rough = replace(CRUISE, position_m=CRUISE.position_m + np.stack([noise, noise, noise], axis=1) / 2.0)
+    assert refusal(rough, DrivenArc(10.0)) == ""
+
+
 def test_turning_on_the_spot_is_no_motion_of_a_car() -> None:
     # A step of 0.1 m allows 0.025 rad on the turning circle of 4 m, and 0.05 rad more for noise.
     sharp = driven(0.0, first_steps(1.0), 1.0)

@@ -1,9 +1,11 @@
 """Plans as messages: places and times worked out by hand, and nothing lost on the way there and back."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from flatrope_planner.msg import PlannedTrajectory
-from geometry_msgs.msg import Twist
+from geometry_msgs.msg import Quaternion, Twist
 
 from flatrope_planner.conversion.plans import (
     drive_command,
@@ -99,6 +101,44 @@ def test_a_trajectory_of_other_points_is_refused() -> None:
     message = trajectory_message(placed(), "nano")
     message.points = message.points[:10]
     with pytest.raises(InputError, match="10 points"):
+        placed_trajectory(message)
+
+
+def set_in(message: PlannedTrajectory, path: str, value: float) -> None:
+    *parts, name = path.split(".")
+    place: Any = message
+    for part in parts:
+        place = place[int(part)] if part.isdigit() else getattr(place, part)
+    setattr(place, name, value)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("ego_pose.position.y", "ego_pose.orientation.w", "points.0.pose.position.x", "points.63.pose.orientation.z"),
+        *("points.7.speed", "points.8.acceleration", "points.9.curvature"),
+    ],
+)
+def test_numbers_that_are_none_are_refused(path: str, value: float) -> None:
+    # The wheel would be given them.
+    message = trajectory_message(placed(), "nano")
+    set_in(message, path, float(value))
+    with pytest.raises(InputError, match=r"trajectory with a .* finite"):
+        placed_trajectory(message)
+
+
+def test_a_trajectory_faster_than_any_vehicle_is_refused() -> None:
+    message = trajectory_message(placed(), "nano")
+    message.points[40].speed = 1e9
+    with pytest.raises(InputError, match="a speed beyond 100 m/s"):
+        placed_trajectory(message)
+
+
+def test_a_trajectory_without_headings_is_refused() -> None:
+    message = trajectory_message(placed(), "nano")
+    message.points[30].pose.orientation = Quaternion(x=0.0, y=0.0, z=0.0, w=0.0)
+    with pytest.raises(InputError, match="no unit one"):
         placed_trajectory(message)
 
 

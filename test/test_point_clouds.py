@@ -93,10 +93,10 @@ def test_an_empty_cloud_has_no_points(size: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"fields": []}, "with fields none, expected x, y, z"),
+        ({"fields": []}, "with fields 'none', expected x, y, z"),
         (
             {"fields": [PointField(name="x", datatype=7), PointField(name="y", datatype=7)]},
-            "fields x, y, expected x, y, z",
+            "fields 'x, y', expected x, y, z",
         ),
         ({"fields": [PointField(name=n, datatype=99) for n in "xyz"]}, "field x of type 99"),
         ({"data": array("B", bytes(47))}, "47 bytes came, expected fields within a point, points within a row, and 48"),

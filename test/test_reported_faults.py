@@ -5,6 +5,7 @@ Targets are a tiny Qwen3-VL, which transformers' own `generate` judges, and the 
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -40,6 +41,7 @@ from flatrope_planner.speculation.target import Prompt
 from flatrope_planner.training.capture import trace_of
 from flatrope_planner.vla.config import NanoConfig
 from flatrope_planner.vla.nano import SHIPPED_WEIGHTS, NanoPrompt, NanoState, NanoTarget
+from flatrope_planner.vla.prompt import build_prompt
 from flatrope_planner.vla.vision_cache import VisionCache
 
 # Never written, so that texts are as long as the budget unless a test says where they end.
@@ -229,7 +231,8 @@ def seen_by(drafter: GuessingDrafter, prompt: NanoPrompt) -> tuple[tuple[int, ..
 # llama.cpp #27342, #22105: a draft that still holds the request before.
 @pytest.mark.parametrize("kind", range(3), ids=["block", "eagle3", "medusa"])
 def test_11_a_request_does_not_depend_on_the_one_before(kind: int) -> None:
-    long = TARGET.prepare(noise_observation(0, "Keep distance to the van ahead because it is braking."))
+    words = "Keep distance to the van ahead because it is braking."
+    long = replace(TARGET.prepare(noise_observation(0)), tokens=build_prompt(tiny_tokenizer(), 4, [500] * 48, words))
     short = TARGET.prepare(noise_observation(1))
     assert len(long.token_ids) > len(short.token_ids) + 5
     fresh = {id(prompt): seen_by(networks()[kind], prompt) for prompt in (long, short)}

@@ -14,6 +14,8 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.msg import Parameter, ParameterValue
+from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from ros import Listener, closing, ros, spin_for, spin_until
@@ -153,6 +155,37 @@ def test_asked_to_end_while_a_manager_waits_for_configure() -> None:
     assert (child.returncode, output) == (0, "")
 
 
+def test_a_node_runs_where_no_log_file_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path / "file" / "log"))
+    with started("controller_node", "-p", "rate_hz:=7") as child, ros("--disable-external-lib-logs"):
+        test = Node("test")
+        with closing(test) as executor:
+            spin_until(executor, lambda: "controller" in test.get_node_names())
+            asked = test.create_client(GetParameters, "/controller/get_parameters")
+            spin_until(executor, asked.service_is_ready)
+            answer = asked.call_async(GetParameters.Request(names=["rate_hz"]))
+            spin_until(executor, answer.done)
+        child.send_signal(signal.SIGTERM)
+        said, _ = child.communicate(timeout=END_TIMEOUT_S)
+    assert child.returncode == 0
+    # What it was started with still holds.
+    assert answer.result().values[0].double_value == 7.0
+    assert said.startswith("no log file is written: failed to initialize logging: Failed to create log directory")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_end_while_importing(number: signal.Signals, tmp_path: Path) -> None:
+    # As dataclasses and named tuples are made.
+    (tmp_path / "rclpy.py").write_text("print('importing', flush=True)\nexec('import time; time.sleep(20.0)')\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-m", "flatrope_planner.nodes", "controller_node"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as child:
+        _read_until(child, "importing")
+        os.kill(child.pid, number)
+        assert child.wait(END_TIMEOUT_S) == 0
+
+
 @pytest.mark.parametrize("missing", ["rclpy", "torch", "transformers"])
 def test_a_missing_library_is_one_line_that_says_for_which_python(missing: str) -> None:
     program = (
@@ -218,3 +251,22 @@ def _received(executor: SingleThreadedExecutor, listener: Listener) -> dict[str,
     inputs = {status.name: status for status in heard[-1].status}["planner: inputs"]
     received = [value for value in inputs.values if value.key.endswith(".received")]
     return {value.key.removesuffix(".received"): int(value.value) for value in received}
+
+
+@pytest.mark.parametrize("name", ["diagnostics", "controller"])
+def test_a_request_that_rclpy_itself_stumbles_over_is_survived(name: str) -> None:
+    with started(f"{name}_node") as child, ros():
+        test = Node("test")
+        with closing(test) as executor:
+            client = test.create_client(SetParameters, f"/{name}/set_parameters")
+            spin_until(executor, client.service_is_ready)
+            # There is no such type.
+            client.call_async(SetParameters.Request(parameters=[Parameter(name="x", value=ParameterValue(type=99))]))
+            asked = test.create_client(GetParameters, f"/{name}/get_parameters")
+            spin_until(executor, asked.service_is_ready)
+            answer = asked.call_async(GetParameters.Request(names=["use_sim_time"]))
+            spin_until(executor, answer.done)
+        child.send_signal(signal.SIGTERM)
+        said, _ = child.communicate(timeout=END_TIMEOUT_S)
+    assert child.returncode == 0
+    assert "an error in a callback was survived: ValueError: 99 is not a valid Parameter.Type" in said

@@ -20,6 +20,7 @@ from flatrope_planner.speculation.checkpoints.header import StoredTensor, read_h
 from flatrope_planner.speculation.checkpoints.layout import network_of
 from flatrope_planner.speculation.draft_checkpoint import load_draft, save_draft
 from flatrope_planner.vla.nano import NanoTarget
+from flatrope_planner.vla.targets import find_target, load_target
 
 __all__ = ["weights"]
 
@@ -187,3 +188,16 @@ def test_files_of_the_target_without_end_are_one_line(
     with pytest.raises(SetupError, match=name) as caught:
         NanoTarget.load(folder)
     only_line(caught.value)
+
+
+@pytest.mark.parametrize("goal", ["/dev/zero", "pipe"])
+def test_no_configuration_is_read_without_end(goal: str, weights: Path, tmp_path: Path) -> None:
+    folder = copy_of(weights, tmp_path)
+    (folder / "config.json").unlink()
+    if goal == "pipe":
+        os.mkfifo(folder / "config.json")
+    else:
+        (folder / "config.json").symlink_to(goal)
+    for load in (lambda: find_target(str(folder)), lambda: load_target(folder)):
+        with pytest.raises(SetupError, match=r"config\.json: (not a file|a link to /dev/zero, out of its folder)"):
+            load()

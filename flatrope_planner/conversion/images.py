@@ -9,6 +9,7 @@ from sensor_msgs.msg import Image as ImageMessage
 from flatrope_planner.conversion.bridge import Bridge
 from flatrope_planner.conversion.decompression import from_compressed
 from flatrope_planner.conversion.encodings import pick_channels
+from flatrope_planner.conversion.limits import require_bounded_name
 from flatrope_planner.conversion.raw_images import from_image
 from flatrope_planner.conversion.stamps import to_header, to_nanoseconds
 from flatrope_planner.domain import CameraFrame, Image
@@ -20,8 +21,10 @@ def camera_frame(message: ImageMessage | CompressedImage, bridge: Bridge | None 
     """The picture of either kind of message with its time of exposure, read by cv_bridge where `bridge` can.
 
     Raises:
-        InputError: if the message contradicts itself, cannot be decoded, or has an encoding that is not supported.
+        InputError: if the message contradicts itself, cannot be decoded, has an encoding that is not supported, or a
+            frame with a name without end.
     """
+    require_bounded_name("frame_id", message.header.frame_id)
     compressed = isinstance(message, CompressedImage)
     image = from_compressed(message) if compressed else from_image(message, bridge)
     return CameraFrame(to_nanoseconds(message.header.stamp), image)

@@ -5,6 +5,7 @@ from geometry_msgs.msg import Point, Quaternion, Vector3
 from geometry_msgs.msg import Pose as PoseMessage
 from nav_msgs.msg import Odometry
 
+from flatrope_planner.conversion.limits import require_bounded_name
 from flatrope_planner.conversion.stamps import to_header, to_nanoseconds
 from flatrope_planner.planning.odometry import OdometrySample
 from flatrope_planner.planning.pose import Pose
@@ -16,8 +17,11 @@ def odometry_sample(message: Odometry) -> OdometrySample:
     Covariances are left out: many publishers fill them with zeros.
 
     Raises:
-        InputError: if a number is not finite or beyond any vehicle's, or the orientation is no rotation.
+        InputError: if a number is not finite or beyond any vehicle's, the orientation is no rotation, or a frame has a
+            name without end.
     """
+    require_bounded_name("frame_id", message.header.frame_id)
+    require_bounded_name("child_frame_id", message.child_frame_id)
     position, quaternion = message.pose.pose.position, message.pose.pose.orientation
     velocity = message.twist.twist.linear
     return OdometrySample(

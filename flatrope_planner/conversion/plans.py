@@ -1,5 +1,7 @@
 """Plans: trajectory, path and rationale as messages, and a trajectory message back to the domain."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from geometry_msgs.msg import PoseStamped, Twist, Vector3
 from nav_msgs.msg import Path
@@ -14,6 +16,7 @@ from flatrope_planner.msg import PlannedPoint, PlannedTrajectory
 from flatrope_planner.msg import Rationale as RationaleMessage
 from flatrope_planner.msg import RationaleToken as RationaleTokenMessage
 from flatrope_planner.planning.judgement import Judgement
+from flatrope_planner.planning.odometry import MAX_SPEED_MPS, UNIT_LENGTHS
 from flatrope_planner.planning.placement import PlacedTrajectory
 from flatrope_planner.planning.pose import Pose, rotation_matrix, turned_about_z
 
@@ -64,7 +67,7 @@ def placed_trajectory(message: PlannedTrajectory) -> PlacedTrajectory:
     """The message back in the frame of the ego at t0.
 
     Raises:
-        InputError: if its points are not the ones of a `Trajectory`.
+        InputError: if its points are not the ones of a `Trajectory`, or hold numbers that none has.
     """
     times_ns = [to_nanoseconds(point.time_from_start) for point in message.points]
     expected_ns = [seconds_to_ns((i + 1) * FUTURE_PERIOD_S) for i in range(FUTURE_POINTS)]
@@ -73,6 +76,7 @@ def placed_trajectory(message: PlannedTrajectory) -> PlacedTrajectory:
         raise InputError(msg)
     pose_t0 = from_pose_message(message.ego_pose)
     poses = [from_pose_message(point.pose) for point in message.points]
+    _require_poses([pose_t0, *poses])
     offset_m: Floats = np.array([pose.position_m for pose in poses]) - pose_t0.position_m
     turned = np.array([pose.yaw_rad for pose in poses]) - pose_t0.yaw_rad
     trajectory = Trajectory(
@@ -81,6 +85,10 @@ def placed_trajectory(message: PlannedTrajectory) -> PlacedTrajectory:
         speed_mps=np.array([point.speed for point in message.points], dtype=np.float64),
         action=np.array([[point.acceleration, point.curvature] for point in message.points], dtype=np.float64),
     )
+    # Comparisons with NaN are false.
+    if not (np.all(np.abs(trajectory.speed_mps) <= MAX_SPEED_MPS) and np.all(np.isfinite(trajectory.action))):
+        msg = f"trajectory with a speed beyond {MAX_SPEED_MPS:g} m/s, or an action that is not finite"
+        raise InputError(msg)
     return PlacedTrajectory(trajectory, to_nanoseconds(message.header.stamp), message.header.frame_id, pose_t0)
 
 
@@ -114,3 +122,11 @@ def _poses(placed: PlacedTrajectory) -> list[Pose]:
         Pose(float(x), float(y), float(z), turned_about_z(start.quaternion_xyzw, float(yaw)))
         for (x, y, z), yaw in zip(position_m, trajectory.yaw_rad, strict=True)
     ]
+
+
+def _require_poses(poses: Sequence[Pose]) -> None:
+    position_m = np.array([pose.position_m for pose in poses])
+    length = np.linalg.norm([pose.quaternion_xyzw for pose in poses], axis=1)
+    if not (np.all(np.isfinite(position_m)) and np.all((length >= UNIT_LENGTHS[0]) & (length <= UNIT_LENGTHS[1]))):
+        msg = "trajectory with a pose that is none: a place that is not finite, or a quaternion that is no unit one"
+        raise InputError(msg)

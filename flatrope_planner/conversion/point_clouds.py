@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sensor_msgs.msg import PointCloud2, PointField
 
+from flatrope_planner.conversion.limits import shortened
 from flatrope_planner.domain import Floats
 from flatrope_planner.errors import InputError
 
@@ -61,7 +62,7 @@ def _checked(cloud: PointCloud2) -> np.dtype[np.void]:
     fields = {str(field.name): field for field in cloud.fields}
     missing = [axis for axis in AXES if axis not in fields]
     if missing:
-        msg = f"point cloud with fields {', '.join(fields) or 'none'}, expected x, y, z"
+        msg = f"point cloud with fields {shortened(', '.join(fields) or 'none')}, expected x, y, z"
         raise InputError(msg)
     formats = [_format(fields[axis], big=bool(cloud.is_bigendian)) for axis in AXES]
     offsets = [int(fields[axis].offset) for axis in AXES]

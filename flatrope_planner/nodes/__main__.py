@@ -1,9 +1,11 @@
 """`python -m flatrope_planner.nodes <executable> --ros-args ...`: runs a node where no executable is installed."""
 
+import os
 import signal
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 
 from flatrope_planner.errors import import_complaint
 
@@ -18,17 +20,19 @@ def main() -> None:
     if name not in NODES:
         print(f"there is no node {name!r}; there are {', '.join(NODES)}", file=sys.stderr)
         sys.exit(2)
-    # Until the node says otherwise, to be asked to end is the same whoever asks.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # While importing, nothing has been started that would have to be ended. A KeyboardInterrupt would not do: one that
+    # leaves code that a library has put together as a string makes Python end itself by SIGINT whoever catches it.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
     try:
-        try:
-            node = import_module(f"flatrope_planner.nodes.{name}")
-        except ImportError as err:
-            sys.exit(import_complaint(err))
-        node.main()
-    except KeyboardInterrupt:
-        # Interrupted while still importing: nothing has been started that would have to be ended.
-        sys.exit(0)
+        node = import_module(f"flatrope_planner.nodes.{name}")
+    except ImportError as err:
+        sys.exit(import_complaint(err))
+    node.main()
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    os._exit(0)
 
 
 if __name__ == "__main__":

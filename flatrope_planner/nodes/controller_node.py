@@ -101,4 +101,4 @@ class ControllerNode(Node):
 
 def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    run_node(ControllerNode)
+    run_node(ControllerNode, lasting=True)

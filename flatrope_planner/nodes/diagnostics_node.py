@@ -118,4 +118,4 @@ def tick_figures(message: SpeculationStats) -> TickFigures:
 
 def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    run_node(DiagnosticsNode)
+    run_node(DiagnosticsNode, lasting=True)

@@ -106,4 +106,4 @@ def load_faulty_planner(parameters: PlannerParameters) -> PlanningCore:
 
 def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    run_node(lambda: PlannerNode(load_faulty_planner))
+    run_node(lambda: PlannerNode(load_faulty_planner), lasting=True)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from flatrope_planner.domain import DriveCommand, ns_to_seconds
-from flatrope_planner.planning.odometry import MAX_JUMP_M, MAX_SPEED_MPS, OdometrySample
+from flatrope_planner.errors import InputError
+from flatrope_planner.planning.odometry import MAX_JUMP_M, MAX_SPEED_MPS, OdometrySample, OdometryTrack
 from flatrope_planner.planning.placement import PlacedTrajectory
 from flatrope_planner.planning.tracking import track
 
@@ -30,6 +31,9 @@ class Follower:
         self._settings = settings
         self._plan: PlacedTrajectory | None = None
         self._odometry: OdometrySample | None = None
+        self._track = OdometryTrack()
+        # From when on the odometry is one motion (ns); plans from before lead elsewhere.
+        self._one_motion_ns: int | None = None
         self._last = DriveCommand(0.0, 0.0)
 
     @property
@@ -51,8 +55,18 @@ class Follower:
         self._plan = plan
 
     def take_odometry(self, sample: OdometrySample) -> None:
-        """Know where the vehicle is."""
+        """Know where the vehicle is, and whether its localisation was corrected."""
         self._odometry = sample
+        breaks = self._track.breaks
+        try:
+            restarted = self._track.take(sample)
+        except InputError:
+            # Late, or of a time that may turn out to be a new one.
+            return
+        if restarted:
+            self._one_motion_ns = None
+        elif self._track.breaks > breaks:
+            self._one_motion_ns = sample.stamp_ns
 
     def follow(self) -> DriveCommand | None:
         """The command at the newest odometry; None if there is no plan that is good for it."""
@@ -79,9 +93,11 @@ class Follower:
         return newer and self._odometry is not None and self._fits(good, self._odometry)
 
     def _fits(self, plan: PlacedTrajectory, now: OdometrySample) -> bool:
-        """Whether the plan is neither too old, nor of a time to come, nor made at a place out of reach."""
+        """Whether the plan is neither too old, nor of a time to come, nor made at a place out of reach or elsewhere."""
+        if self._one_motion_ns is not None and plan.t0_ns < self._one_motion_ns:
+            return False
         age_s = ns_to_seconds(now.stamp_ns - plan.t0_ns)
-        if abs(age_s) > self._settings.max_plan_age_s:
+        if abs(age_s) > self._settings.max_plan_age_s or plan.frame_id != now.frame_id:
             return False
         apart_m = float(np.linalg.norm(now.position_m - plan.pose_t0.position_m))
         return apart_m <= MAX_SPEED_MPS * abs(age_s) + MAX_JUMP_M

@@ -39,7 +39,8 @@ class PlannerInputs:
         """Take in pictures of these cameras; without a check, stamps are taken as they are."""
         self._lock = Lock()
         self._stamps = stamps
-        # Called without the lock when the stamps of a source tell that it began anew.
+        # Called without the lock when the stamps of a source tell that it began anew, or when the odometry goes on
+        # elsewhere: what was planned until then is of another place.
         self.on_restart: Callable[[], None] = lambda: None
         self._buffer = ObservationBuffer(ObservationSpec(cameras, FRAMES_UNTIL_LOADED, FRAME_PERIOD_UNTIL_LOADED_S))
         self.odometry_frame = ""
@@ -80,7 +81,8 @@ class PlannerInputs:
         """
         self.check(sample.stamp_ns)
         with self._lock:
-            restarted = self._buffer.add_odometry(sample)
+            breaks = self._buffer.odometry_breaks
+            restarted = self._buffer.add_odometry(sample) or self._buffer.odometry_breaks > breaks
             if self._buffer.latest_odometry() is sample:
                 self.odometry_frame = frame_id
         if restarted:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from threading import Lock
 
 import numpy as np
 
+from flatrope_planner.conversion.limits import shortened
 from flatrope_planner.domain import Floats, Trajectory, ns_to_seconds
-from flatrope_planner.errors import FlatropeError, InputError
+from flatrope_planner.errors import FlatropeError, InputError, reason
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.parameters import PlannerParameters
 from flatrope_planner.planning.corridor import Corridor, free_way_m
@@ -43,7 +45,7 @@ class ObstaclePoints:
         """Sweep this corridor; `pose_at` gives the ego's pose at a stamp (ns) or raises NotReadyError."""
         self._corridor, self._mount, self._pose_at = corridor, mount, pose_at
         self._lock = Lock()
-        self._cloud: tuple[int, Floats] | None = None
+        self._cloud: tuple[int, Callable[[], Floats]] | None = None
         self.vehicle_frame = ""
         self.received = self.rejected = self.ignored = self.obstructed = 0
         self._complaint = "no point cloud yet"
@@ -51,20 +53,23 @@ class ObstaclePoints:
     def take(self, stamp_ns: int, frame_id: str, read: Callable[[], Floats]) -> None:
         """Take in a cloud of that frame, whose points (N, 3) `read` gives.
 
+        It is read when a plan is held against it: most clouds are replaced before that, and reading a large one takes
+        longer than the callbacks of other inputs may wait.
+
         Raises:
-            InputError: if it is in a frame of unknown place, or cannot be read.
+            InputError: if it is in a frame of unknown place.
         """
         with self._lock:
             self.received += 1
         try:
-            points_m = self._in_vehicle(frame_id, read)
+            place = self._place_of(frame_id)
         except InputError as err:
             with self._lock:
                 self.rejected += 1
                 self._complaint = str(err)
             raise
         with self._lock:
-            self._cloud = (stamp_ns, points_m)
+            self._cloud = (stamp_ns, cache(lambda: place(read())))
 
     def reset(self) -> None:
         """Forget the cloud: another drive."""
@@ -92,22 +97,23 @@ class ObstaclePoints:
                 return TaskReport("corridor", Level.WARN, f"the way is not watched: {self._complaint}", values)
         return TaskReport("corridor", Level.OK, "the way is watched", values)
 
-    def _in_vehicle(self, frame_id: str, read: Callable[[], Floats]) -> Floats:
+    def _place_of(self, frame_id: str) -> Callable[[Floats], Floats]:
+        """What brings points of that frame into the vehicle's."""
         if self._mount.frame_id and frame_id == self._mount.frame_id:
-            return self._mount.to_vehicle(read())
+            return self._mount.to_vehicle
         if frame_id and frame_id in (self.vehicle_frame, BASE_LINK):
-            return read()
+            return lambda points_m: points_m
         known = {self.vehicle_frame, BASE_LINK, self._mount.frame_id} - {""}
-        msg = f"point cloud in frame {frame_id!r}, expected {' or '.join(sorted(known))}"
+        msg = f"point cloud in frame {shortened(frame_id)}, expected {' or '.join(sorted(known))}"
         raise InputError(msg)
 
     def _asked(
-        self, cloud: tuple[int, Floats] | None, trajectory: Trajectory, ego: EgoMoment
+        self, cloud: tuple[int, Callable[[], Floats]] | None, trajectory: Trajectory, ego: EgoMoment
     ) -> tuple[str, float | None]:
         """What keeps the cloud from being asked, or the free way."""
         if cloud is None:
             return self._complaint or "no point cloud yet", None
-        stamp_ns, points_m = cloud
+        stamp_ns, read = cloud
         age_s = ns_to_seconds(ego.t0_ns - stamp_ns)
         if abs(age_s) > MAX_CLOUD_AGE_S:
             return f"the newest point cloud is {age_s:.2f} s older than the observation", None
@@ -115,6 +121,13 @@ class ObstaclePoints:
             pose = self._pose_at(stamp_ns)
         except FlatropeError as err:
             return f"no pose for the point cloud: {err}", None
+        try:
+            points_m = read()
+        except Exception as err:
+            # Whatever is wrong with a cloud is no reason not to plan.
+            with self._lock:
+                self.rejected += 1
+            return str(err) if isinstance(err, FlatropeError) else f"{type(err).__name__}: {reason(err)}", None
         return "", free_way_m(trajectory, _moved(points_m, pose, ego.pose), self._corridor)
 
 

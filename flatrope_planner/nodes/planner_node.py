@@ -25,6 +25,7 @@ from sensor_msgs.msg import CompressedImage, Image, PointCloud2
 from std_msgs.msg import String
 
 from flatrope_planner.conversion.bridge import find_bridge
+from flatrope_planner.conversion.commands import route_hint
 from flatrope_planner.conversion.diagnostics import diagnostic_array
 from flatrope_planner.conversion.images import camera_frame
 from flatrope_planner.conversion.odometry import odometry_sample
@@ -207,7 +208,7 @@ class PlannerNode(ManagedNode):
         self._take(ODOMETRY, use)
 
     def _take_command(self, message: String) -> None:
-        self._take(COMMAND, lambda: self._inputs.set_command(message.data))
+        self._take(COMMAND, lambda: self._inputs.set_command(route_hint(message)))
 
     def _take_points(self, message: PointCloud2) -> None:
         obstacles, stamp_ns = self._obstacles, to_nanoseconds(message.header.stamp)
@@ -341,4 +342,4 @@ def planner_node() -> PlannerNode:
 
 def main() -> NoReturn:
     """Run the node until it is asked to end."""
-    run_node(planner_node)
+    run_node(planner_node, lasting=True)

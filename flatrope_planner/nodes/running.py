@@ -10,7 +10,9 @@ import re
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
+from functools import partial
 from threading import Event, Thread
 from types import FrameType
 from typing import NoReturn, Protocol
@@ -18,6 +20,7 @@ from typing import NoReturn, Protocol
 import rclpy
 from rclpy.exceptions import NameValidationException
 from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.impl.rcutils_logger import RcutilsLogger
 from rclpy.signals import SignalHandlerOptions
 
 from flatrope_planner.errors import FlatropeError, reason
@@ -27,6 +30,10 @@ from flatrope_planner.nodes.executor import NodeExecutor
 POLL_S = 0.05
 # Longest time from the request to the end of the process (s).
 LONGEST_END_S = 2.5
+# How often errors that are survived are told at the most.
+TOLD_EVERY_S = 5.0
+# How rcl's complaint begins when it can make no log file.
+NO_LOGGING = "failed to initialize logging"
 # What ROS raises when a remapping, a parameter, a name or its environment does not fit.
 ROS_ERRORS = (rclpy_implementation.RCLError, rclpy_implementation.UnknownROSArgsError, NameValidationException)
 
@@ -43,11 +50,19 @@ class RunningNode(Protocol):
         """End threads and destroy the node."""
         ...
 
+    def get_logger(self) -> RcutilsLogger:
+        """What the node logs with."""
+        ...
 
-def run_node(make_node: Callable[[], RunningNode]) -> NoReturn:
+
+def run_node(make_node: Callable[[], RunningNode], *, lasting: bool = False) -> NoReturn:
     """Run a node until it is finished or SIGINT or SIGTERM asks for the end, then end the process with an exit code.
 
     The signals only set a flag: nothing is interrupted half way, and a second signal changes nothing.
+
+    Args:
+        make_node: makes it, once ROS is there.
+        lasting: an error in a callback is told and survived, as befits a node that runs on a car; else it is the end.
     """
     stop = Event()
 
@@ -58,8 +73,8 @@ def run_node(make_node: Callable[[], RunningNode]) -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, ask_to_end)
     try:
-        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-        exit_code = _spin(make_node, stop)
+        _begin()
+        exit_code = _spin(make_node, stop, lasting=lasting)
     except ROS_ERRORS as err:
         print(_complaint(err), file=sys.stderr)
         exit_code = 1
@@ -87,6 +102,26 @@ def _watch_the_end() -> None:
     Thread(target=end, name="end", daemon=True).start()
 
 
+def _begin() -> None:
+    """Begin with ROS; where no log file can be written, as on a car whose disk is read-only, without one."""
+    try:
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    except rclpy_implementation.RCLError as err:
+        if NO_LOGGING not in str(err):
+            raise
+        print(f"no log file is written: {_complaint(err)}", file=sys.stderr)
+        # rclpy takes it for begun all the same.
+        rclpy.shutdown()
+        arguments = [*sys.argv, "--ros-args", "--disable-external-lib-logs"]
+        rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+
+
+def _tell(node: RunningNode, err: Exception) -> None:
+    place = traceback.extract_tb(err.__traceback__)[-1]
+    words = f"{type(err).__name__}: {reason(err)} ({place.name}, line {place.lineno})"
+    node.get_logger().error(f"an error in a callback was survived: {words}", throttle_duration_sec=TOLD_EVERY_S)
+
+
 def _complaint(err: Exception) -> str:
     """What ROS says in one line, without the places in its sources."""
     if isinstance(err, rclpy_implementation.UnknownROSArgsError):
@@ -94,13 +129,13 @@ def _complaint(err: Exception) -> str:
     return re.sub(r", at /\S+:\d+", "", reason(err))
 
 
-def _spin(make_node: Callable[[], RunningNode], stop: Event) -> int:
+def _spin(make_node: Callable[[], RunningNode], stop: Event, *, lasting: bool) -> int:
     try:
         node = make_node()
     except FlatropeError as err:
         print(err, file=sys.stderr)
         return 1
-    executor = NodeExecutor()
+    executor = NodeExecutor(partial(_tell, node) if lasting else None)
     executor.add_node(node)
     try:
         while not stop.is_set() and not node.finished:

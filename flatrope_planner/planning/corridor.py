@@ -42,15 +42,25 @@ def free_way_m(trajectory: Trajectory, points_m: Floats, corridor: Corridor) -> 
     # What lies within the vehicle itself is its own bonnet or roof rack.
     standing = _inside(upright, (0.0, 0.0, 0.0), corridor, corridor.width_m / 2.0)
     upright = upright[~standing]
-    way_m, last = 0.0, np.zeros(2)
-    for i in range(min(round(corridor.horizon_s / FUTURE_PERIOD_S), len(trajectory.yaw_rad))):
-        here = trajectory.position_m[i, :2]
-        step_m = float(np.linalg.norm(here - last))
-        pose = (float(here[0]), float(here[1]), float(trajectory.yaw_rad[i]))
+    way_m, last = 0.0, np.zeros(3)
+    for here in _swept(trajectory, corridor):
+        step_m = float(np.linalg.norm(here[:2] - last[:2]))
+        pose = (float(here[0]), float(here[1]), float(here[2]))
         if step_m > 0.0 and np.count_nonzero(_inside(upright, pose, corridor)) >= MIN_POINTS:
             return way_m
         way_m, last = way_m + step_m, here
     return None
+
+
+def _swept(trajectory: Trajectory, corridor: Corridor) -> Floats:
+    """Poses (N, 3) x, y, yaw of the plan within the horizon, so close that no place between them is left out."""
+    count = min(round(corridor.horizon_s / FUTURE_PERIOD_S), len(trajectory.yaw_rad))
+    planned = np.vstack([np.zeros((1, 3)), np.column_stack([trajectory.position_m[:, :2], trajectory.yaw_rad])[:count]])
+    longest_m = float(np.max(np.linalg.norm(np.diff(planned[:, :2], axis=0), axis=1)))
+    # Half a vehicle at the most: one that turns covers less of the way on its outer side.
+    parts = max(1, int(np.ceil(2.0 * longest_m / (corridor.front_m + corridor.rear_m))))
+    times = np.arange(1, parts * count + 1) / parts
+    return np.column_stack([np.interp(times, np.arange(count + 1), column) for column in planned.T])
 
 
 def _reach_m(trajectory: Trajectory, corridor: Corridor) -> float:

@@ -95,6 +95,11 @@ class ObservationBuffer:
                 other.begin_anew()
         return True
 
+    @property
+    def odometry_breaks(self) -> int:
+        """How often the odometry has gone on at a place, or in a frame, that no motion leads to."""
+        return self._odometry.breaks
+
     def set_command(self, command: str | None) -> None:
         """Set the route hint of the observations to come."""
         self._command = command

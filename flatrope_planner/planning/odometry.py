@@ -2,6 +2,7 @@
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +19,9 @@ MAX_GAP_S = 0.25
 # Faster than any vehicle: a jump between samples that is a new scene, not a motion.
 MAX_SPEED_MPS = 100.0
 MAX_JUMP_M = 1.0
+# What a pose may be off the place to which velocity or the step before leads: noise, stamps that come late, a velocity
+# that is not quite right, and brakes or throttle. More is a correction of the localisation, or another vehicle.
+OFF_WAY_M, OFF_WAY_S, OFF_WAY_SHARE, OFF_WAY_MPS2 = 0.3, 0.03, 0.2, 10.0
 # Kept: enough for the history of a late camera and for questions about poses while a plan is made; at 1 kHz the number
 # is the narrower bound, and its 4 s still are.
 KEPT_SPAN_S = 10.0
@@ -122,20 +126,31 @@ class OdometryTrack(Stream[OdometrySample]):
     def __init__(self) -> None:
         """An empty track."""
         super().__init__(KEPT_SPAN_S, MAX_SAMPLES)
+        # Why it reaches back no further, in words; empty where nothing was forgotten.
+        self._began = ""
+        # How often the motion went on elsewhere.
+        self.breaks = 0
 
     def add(self, sample: OdometrySample) -> None:
         """Take in a sample; what came before a jump that no vehicle can make, or in other frames, is forgotten."""
-        if self.samples and sample.frames != self.samples[-1].frames:
+        if not self.samples:
+            self._began = ""
+        elif sample.frames != self.samples[-1].frames:
             if sample.stamp_ns <= self.stamps_ns[-1]:
                 # A late one of the localisation that was left.
                 return
-            self.drop_first(len(self.samples))
+            (was_in, was), (now_in, now) = self.samples[-1].frames, sample.frames
+            self._break_off(len(self.samples), f"it was of {was!r} in {was_in!r} and is of {now!r} in {now_in!r}")
         super().add(sample)
         index = bisect_left(self.stamps_ns, sample.stamp_ns)
-        before = self.samples[index - 1] if index else sample
-        apart_s = ns_to_seconds(sample.stamp_ns - before.stamp_ns)
-        if np.linalg.norm(sample.position_m - before.position_m) > MAX_SPEED_MPS * apart_s + MAX_JUMP_M:
-            self.drop_first(index)
+        jump_m = _jump_m(self.samples[max(index - 2, 0) : index + 1])
+        if jump_m > 0.0:
+            self._break_off(index, f"its pose jumped by {jump_m:.2f} m")
+
+    def _break_off(self, count: int, why: str) -> None:
+        self.drop_first(count)
+        self._began = f", as {why}"
+        self.breaks += 1
 
     def poses_at(self, times_ns: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Positions (N, 3) and unit quaternions (N, 4) at ascending times (N,), linear and slerp between samples.
@@ -166,7 +181,7 @@ class OdometryTrack(Stream[OdometrySample]):
             raise NotReadyError(msg)
         if self.stamps_ns[0] > first_ns:
             missing_s = ns_to_seconds(self.stamps_ns[0] - first_ns)
-            msg = f"waiting for odometry to reach back far enough: {missing_s:.2f} s are missing"
+            msg = f"waiting for odometry to reach back far enough: {missing_s:.2f} s are missing{self._began}"
             raise NotReadyError(msg)
         late_s = ns_to_seconds(last_ns - self.stamps_ns[-1])
         if late_s > MAX_GAP_S:
@@ -181,3 +196,26 @@ class OdometryTrack(Stream[OdometrySample]):
             for i in indices
         ]
         return np.array([pose.position_m for pose in known]), np.array([pose.quaternion_xyzw for pose in known])
+
+
+def _jump_m(samples: Sequence[OdometrySample]) -> float:
+    """How far the last of up to three samples is from where a vehicle can have got since the one before; 0 for not."""
+    if len(samples) < 2:
+        return 0.0
+    before, after = samples[-2:]
+    apart_s = ns_to_seconds(after.stamp_ns - before.stamp_ns)
+    moved_m = float(np.linalg.norm(after.position_m - before.position_m))
+    if moved_m > MAX_SPEED_MPS * apart_s + MAX_JUMP_M:
+        return moved_m
+    if len(samples) < 3:
+        # Velocity alone would not do: many publishers leave it out, or send it in another frame than they should.
+        return 0.0
+    step_s = ns_to_seconds(before.stamp_ns - samples[0].stamp_ns)
+    carried_on = before.position_m + (before.position_m - samples[0].position_m) * apart_s / step_s
+    # Heights are left out: they are rarely as good.
+    ways_m = [(place - before.position_m)[:2] for place in (before.pose_ahead(after.stamp_ns).position_m, carried_on)]
+    gone_m = (after.position_m - before.position_m)[:2]
+    off_m, way_m = min((float(np.linalg.norm(gone_m - way)), float(np.linalg.norm(way))) for way in ways_m)
+    way_m = min(way_m, MAX_SPEED_MPS * apart_s)
+    late_m = OFF_WAY_S * way_m / apart_s
+    return off_m if off_m > OFF_WAY_M + late_m + OFF_WAY_SHARE * way_m + OFF_WAY_MPS2 * apart_s**2 else 0.0

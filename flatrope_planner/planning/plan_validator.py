@@ -38,6 +38,11 @@ STEP_M, STEP_SHARE = 0.05, 0.05
 SLIP_M, SLIP_SHARE = 0.05, 0.1
 # Actions differ from the speeds and headings they lead to by rounding only.
 ACTION_MPS2, ACTION_RAD = 0.5, 0.05
+# What the above may add up to over any stretch of the plan: 64 steps, each good by itself, could slide the ego 3 m
+# sideways or turn it round where it stands.
+ALL_M, ALL_RAD, ALL_MPS = 0.2, 0.3, 1.0
+# A plan to stand has no bend to speak of, but what it says of one reaches the steering all the same.
+MAX_STATED_CURVATURE = 1.0
 # Between the ego's speed as measured and the one the plan begins with; the share is alpamayo-autoware's.
 START_SPEED_MPS, START_SPEED_SHARE = 1.0, 0.1
 
@@ -156,6 +161,36 @@ def _is_moved_by_its_actions(steps: _Steps) -> Iterator[str]:
         yield f"its heading and its curvature differ by {off[worst]:.2f} rad {_at(worst)}"
 
 
+def _adds_up(steps: _Steps) -> Iterator[str]:
+    planned_m = (steps.speed_mps[:-1] + steps.speed_mps[1:]) / 2.0 * FUTURE_PERIOD_S
+    way_m, turned = np.abs(steps.forward_m), np.diff(steps.yaw_rad)
+    ahead_m = _in_all(steps.forward_m - planned_m, STEP_SHARE * np.abs(planned_m))
+    if ahead_m > ALL_M:
+        yield f"it moves {ahead_m:.2f} m more or less in all than its speeds say"
+    across_m = _in_all(steps.across_m, SLIP_SHARE * way_m)
+    if across_m > ALL_M:
+        yield f"it moves {across_m:.2f} m sideways in all"
+    up_m = _in_all(steps.up_m, MAX_SLOPE * way_m)
+    if up_m > ALL_M:
+        yield f"it rises or falls by {up_m:.2f} m in all"
+    sharp_rad = _in_all(turned, MAX_CURVATURE * way_m)
+    if sharp_rad > ALL_RAD:
+        yield f"it turns by {sharp_rad:.2f} rad more in all than a car can on its way"
+    off_mps = _in_all(np.diff(steps.speed_mps) - steps.trajectory.action[:, 0] * FUTURE_PERIOD_S)
+    if off_mps > ALL_MPS:
+        yield f"its speeds and its accelerations differ by {off_mps:.1f} m/s in all"
+    off_rad = _in_all(turned - steps.trajectory.action[:, 1] * steps.forward_m)
+    if off_rad > ALL_RAD:
+        yield f"its heading and its curvature differ by {off_rad:.2f} rad in all"
+
+
+def _in_all(parts: Floats, allowed: Floats | float = 0.0) -> float:
+    """The most that signed parts (64,) add up to over any stretch, beyond what each of them is allowed (64,)."""
+    sums = np.cumsum(np.stack([parts - allowed, -parts - allowed]), axis=1)
+    lowest = np.minimum.accumulate(np.concatenate([np.zeros((2, 1)), sums], axis=1), axis=1)[:, :-1]
+    return max(float(np.max(sums - lowest)), 0.0)
+
+
 def _is_in_the_power_of_a_car(steps: _Steps) -> Iterator[str]:
     speed = steps.trajectory.speed_mps
     fastest = int(np.argmax(speed))
@@ -170,6 +205,9 @@ def _is_in_the_power_of_a_car(steps: _Steps) -> Iterator[str]:
     worst = int(np.argmax(sharp))
     if sharp[worst] > ACTION_RAD:
         yield f"it turns by {turned[worst]:.2f} rad on {steps.forward_m[worst]:.2f} m, {_at(worst)}"
+    bend = float(np.max(np.abs(steps.trajectory.action[:, 1])))
+    if bend > MAX_STATED_CURVATURE:
+        yield f"its curvature is {bend:.1f} 1/m, more than {MAX_STATED_CURVATURE:.1f} 1/m"
 
 
 def _stays_on_its_tyres(steps: _Steps) -> Iterator[str]:
@@ -189,6 +227,7 @@ RULES: tuple[Callable[[_Steps], Iterator[str]], ...] = (
     _does_not_fold,
     _moves_as_fast_as_it_says,
     _is_moved_by_its_actions,
+    _adds_up,
     _is_in_the_power_of_a_car,
     _stays_on_its_tyres,
 )

@@ -68,8 +68,8 @@ _SPEEDS = {
     Speed.ACCELERATE: Decision.ACCELERATE,
 }
 
-# Marks of the tokenizer that a sampled text may hold.
-_MARKUP = re.compile(r"<\|.*?\|>")
+# Marks of the tokenizer that a sampled text may hold, and verbs that are none.
+_MARKUP = re.compile(r"<\|.*?\|>|\bstop[- ]and[- ]go\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.!?;:\n]+(?=\s|$|[A-Z])")
 # Opens a clause that says why or until when, not what.
 _CAUSAL = r"because|since|as|due|while|after|until|so that|when|if|where|once|which|who|that|given|although|though"
@@ -78,6 +78,21 @@ _CLAUSE = re.compile(
     rf",|\b(?={_CAUSAL}\b)|\b(?:and(?!\s+(?:the\s+|our\s+)?speed\b(?!\s+up))|then|so|therefore|hence|but)\b"
 )
 _SUBORDINATE = re.compile(rf"(?:{_CAUSAL})\b")
+# Makes a clause say what is not done, wherever it stands: "stopping is not needed". One that opens with a negation
+# commands nothing anyway.
+_DENIAL = re.compile(
+    r"(?<!to )\bnot\b|n't\b|\b(?:never|cannot|no (?:longer|further|more|need))\b|"
+    r"\b(?:is|are|be) (?:\w+ly )?(?:un(?:necessary|needed)|needless|impossible|forbidden|prohibited|blocked|closed)\b"
+)
+# Makes what is said a plan for a case that may never come.
+_CONDITION = re.compile(r"\b(?:if|unless|in case)\b")
+# Right behind what looks like a verb, it makes the name of a thing ("stop sign ahead", "left turn lane");
+# not so behind "keep within the lane".
+_THING = re.compile(
+    r"(?:[- ](?:moving|driving))?[- ](?:signs?|lines?|bars?|lights?|lamps?|signals?|lanes?|pockets?|zones?|"
+    r"area|distance|vehicles?|cars?|vans?|trucks?|lorry|lorries|bus(?:es)?|trams?|trains?|bikes?|bicycles?|"
+    r"motorcycles?|cyclists?|riders?|pedestrians?|people|persons?|child(?:ren)?|traffic|queues?)\b"
+)
 # What may stand before the verb: who, that it must be, how.
 _LEAD_IN = re.compile(
     r"(?:(?:(?:the\s+)?ego(?:\s+(?:vehicle|car))?|we|i|shall|should|must|will|can|needs?|have|has|is|are|am|going|plans?|"
@@ -156,6 +171,8 @@ _READ_STEERING = [(re.compile(pattern, re.VERBOSE), kind) for pattern, kind in _
 def stated_decision(text: str) -> StatedDecision | None:
     """What the text says will be done, or None if it says nothing of the kind."""
     for sentence in _SENTENCE.split(_MARKUP.sub(" ", text)):
+        if _CONDITION.search(sentence.lower()):
+            continue
         found = [reading for clause in _main_clauses(sentence) for reading in [_read(clause)] if reading is not None]
         if found:
             return _together(found)
@@ -175,6 +192,8 @@ def _main_clauses(sentence: str) -> list[str]:
 
 
 def _read(clause: str) -> StatedDecision | None:
+    if _DENIAL.search(clause):
+        return None
     lead_in = _LEAD_IN.match(clause)
     rest = clause[lead_in.end() :] if lead_in else clause
     # "continue" and "start" lead in ("continue to slow down") and are verbs ("continue straight").
@@ -186,8 +205,10 @@ def _read(clause: str) -> StatedDecision | None:
 
 
 def _read_verb(words: str) -> StatedDecision | None:
-    spoken = next(((m[0], speed) for pattern, speed in _READ_SPEED if (m := pattern.match(words))), None)
-    steered = next(((m, kind) for pattern, kind in _READ_STEERING if (m := pattern.match(words))), None)
+    spoken = next(((m[0], speed) for pattern, speed in _READ_SPEED if (m := _verb(pattern, words))), None)
+    steered = next(
+        ((m, kind) for pattern, kind in _READ_STEERING if (m := _verb(pattern, words, named=kind != "keep"))), None
+    )
     if spoken is None and steered is None:
         return None
     steering = None
@@ -200,6 +221,12 @@ def _read_verb(words: str) -> StatedDecision | None:
             steering = None
     said = spoken[0] if spoken is not None else match[0]
     return StatedDecision(spoken[1] if spoken is not None else None, steering, said.strip())
+
+
+def _verb(pattern: re.Pattern[str], words: str, *, named: bool = True) -> re.Match[str] | None:
+    """The verb the words open with, unless they name a thing and such names may be met."""
+    found = pattern.match(words)
+    return None if found is None or (named and _THING.match(words, found.end())) else found
 
 
 def _together(found: list[StatedDecision]) -> StatedDecision:

@@ -19,7 +19,7 @@ world.
 | architecture | Qwen3-VL (interleaved M-RoPE, DeepStack) and a flow-matching action expert on its keys and values |
 | parameters | {parameters:,} (stored in bfloat16, computed in float32) |
 | sees | {cameras}: {frames} pictures each, {period} s apart, 448 x 160, {visual} visual tokens |
-| reads | 16 ego poses at 10 Hz as 48 tokens, an optional command |
+| reads | 16 ego poses at 10 Hz as 48 tokens; no commands |
 | writes | one sentence that begins with its decision |
 | plans | 64 accelerations and curvatures, 0.1 s apart |
 

@@ -124,7 +124,8 @@ class NanoTarget(FlowTarget):
         )
         history = observation.ego_history
         bins = encode_history(history.position_m).tolist()
-        tokens = build_prompt(self._tokenizer, self._config.pictures, bins, observation.command or "")
+        # The command is left out: nano was taught without any, and one in its prompt makes it drive off the road.
+        tokens = build_prompt(self._tokenizer, self._config.pictures, bins, "")
         position, rotation = torch.from_numpy(history.position_m), torch.from_numpy(history.rotation)
         return NanoPrompt(tokens, features, estimate_speed(position, rotation, HISTORY_PERIOD_S))
 

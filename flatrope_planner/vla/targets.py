@@ -1,10 +1,10 @@
 """Which targets there are, and how one is found by what its user calls it. A new target is one more line here."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.speculation.checkpoints.files import file_in, read_json
 from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.autovla.config import MODEL_TYPE as AUTOVLA
@@ -98,12 +98,16 @@ def find_target(name: str) -> Path | None:
 
 
 def _model_type(weights: Path | None) -> str:
-    """What a configuration says it is, "" for nothing."""
+    """What a configuration says it is, "" for nothing.
+
+    Raises:
+        SetupError: when it is no file of that folder.
+    """
     if weights is None:
         return ""
     try:
-        content = json.loads((weights / CONFIG_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        content = read_json(file_in(weights, CONFIG_FILE))
+    except (OSError, ValueError):
         return ""
     kind = content.get("model_type") if isinstance(content, dict) else None
     return kind if isinstance(kind, str) else ""

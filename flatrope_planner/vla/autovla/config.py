@@ -7,6 +7,7 @@ from typing import Any
 from transformers import Qwen2_5_VLConfig
 
 from flatrope_planner.errors import SetupError, reason
+from flatrope_planner.speculation.checkpoints.files import file_in
 from flatrope_planner.vla.checkpoint.fields import Section
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
 
@@ -137,8 +138,8 @@ def check_processor(checkpoint: Path) -> None:
     Raises:
         SetupError: naming the setting.
     """
-    path = checkpoint / PREPROCESSOR_FILE
-    if not path.is_file():
+    path = file_in(checkpoint, PREPROCESSOR_FILE)
+    if not path.exists():
         return
     whole = Section(path, read_json(path))
     expected: dict[str, Any] = {

@@ -4,11 +4,12 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer
 
-from flatrope_planner.errors import SetupError, reason
+from flatrope_planner.errors import SetupError
 from flatrope_planner.vla import tokenizer as tok
 from flatrope_planner.vla.autovla.codebook import CODEBOOK_FILE
 from flatrope_planner.vla.autovla.prompt import VIDEO_PAD
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE
+from flatrope_planner.vla.checkpoint.tokenizer_file import read_tokenizer
 from flatrope_planner.vla.tokenizer import TOKENIZER_FILE, TextTokenizer
 
 MARKS = (tok.END_OF_TEXT, tok.IM_START, tok.IM_END, tok.VISION_START, tok.VISION_END, VIDEO_PAD)
@@ -43,7 +44,7 @@ def load_vocabulary(checkpoint: Path, actions: int, size: int) -> AutoVlaTokeniz
         SetupError: when it is missing, or its tokens are not those of codebook and configuration.
     """
     path = checkpoint / TOKENIZER_FILE
-    tokenizer = _read(path)
+    tokenizer = read_tokenizer(path, "the checkpoint")
     if tokenizer.token_to_id(action_token(0)) is None:
         tokenizer.add_tokens([AddedToken(action_token(number), normalized=True) for number in range(actions)])
     for mark in MARKS:
@@ -56,17 +57,6 @@ def load_vocabulary(checkpoint: Path, actions: int, size: int) -> AutoVlaTokeniz
         msg = f"{checkpoint / CONFIG_FILE}: vocab_size is {size}, expected at least {tokens}, the tokens of {path.name}"
         raise SetupError(msg)
     return AutoVlaTokenizer(tokenizer, actions)
-
-
-def _read(path: Path) -> Tokenizer:
-    if not path.is_file():
-        msg = f"{path}: missing; expected the tokenizer of the checkpoint"
-        raise SetupError(msg)
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as err:  # the library raises nothing more special
-        msg = f"{path}: damaged ({reason(err)}); expected a tokenizer"
-        raise SetupError(msg) from err
 
 
 def _check_actions(path: Path, tokenizer: Tokenizer, actions: int) -> None:

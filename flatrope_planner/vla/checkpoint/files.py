@@ -1,25 +1,27 @@
 """JSON files of a checkpoint, and checkpoints in the local Hugging Face cache."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from transformers.utils import cached_file
 
 from flatrope_planner.errors import SetupError, reason
+from flatrope_planner.speculation.checkpoints import files
 
 CONFIG_FILE = "config.json"
+# An index of weights in several files is the largest.
+MOST_BYTES = 16 * 2**20
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """An object.
 
     Raises:
-        SetupError: when there is no such file, or none that holds an object.
+        SetupError: when there is no such file of its folder, or none that holds an object, or one too large.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as err:
+        content = files.read_json(files.file_in(path.parent, path.name), MOST_BYTES)
+    except (OSError, ValueError) as err:
         msg = f"{path}: expected a JSON file of the checkpoint ({reason(err)})"
         raise SetupError(msg) from err
     if not isinstance(content, dict):

@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from flatrope_planner.errors import SetupError, reason
+from flatrope_planner.speculation.checkpoints.files import file_in
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
 from flatrope_planner.vla.container_memory import left_in_container
 
@@ -87,9 +88,9 @@ def load_weights(
 
 def _shards(checkpoint: Path) -> dict[Path, set[str] | None]:
     """Weight files and the names in each; None where there is but one file."""
-    index = checkpoint / INDEX_FILE
+    index = file_in(checkpoint, INDEX_FILE)
     if not index.is_file():
-        return {checkpoint / WEIGHTS_FILE: None}
+        return {file_in(checkpoint, WEIGHTS_FILE): None}
     content: dict[str, Any] = read_json(index)
     names = content.get("weight_map")
     if not isinstance(names, dict) or not all(isinstance(file, str) for file in names.values()):
@@ -97,7 +98,7 @@ def _shards(checkpoint: Path) -> dict[Path, set[str] | None]:
         raise SetupError(msg)
     shards: dict[Path, set[str] | None] = {}
     for file in sorted(set(names.values())):
-        path = checkpoint / Path(file).name
+        path = file_in(checkpoint, Path(file).name)
         if not path.is_file():
             msg = f"{path}: missing, expected as one of the {len(set(names.values()))} files that {index.name} names"
             raise SetupError(msg)
