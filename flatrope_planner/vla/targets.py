@@ -12,7 +12,7 @@ from flatrope_planner.vla.autovla.target import AutoVlaTarget
 from flatrope_planner.vla.checkpoint.files import cached_folder
 from flatrope_planner.vla.config import CONFIG_FILE, MODEL_TYPE
 from flatrope_planner.vla.nano import NanoTarget
-from flatrope_planner.vla.target import NO_GUIDANCE, Running, VlaTarget
+from flatrope_planner.vla.target import INT8, NO_GUIDANCE, Running, VlaTarget
 
 NANO = "nano"
 
@@ -31,9 +31,6 @@ def _nano(folder: Path | None, tapped_layers: tuple[int, ...], running: Running)
     if running.device not in ("auto", "cpu"):
         msg = f"device is {running.device!r}, expected cpu or auto: nano is too small for another"
         raise InputError(msg)
-    if running.quantised:
-        msg = "precision is 'int8', expected float32 or bfloat16: nano is too small to be quantised"
-        raise InputError(msg)
     loaded = NanoTarget.load(folder, tapped_layers)
     return loaded if running.precision is None else loaded.at(running.precision)
 
@@ -48,6 +45,8 @@ LOADERS: dict[str, Loader] = {
 
 # Those that `Running.guidance` means something to.
 GUIDED = (Release.V1_5.value,)
+# Those that `Running.quantised` is there for.
+QUANTISED = (Release.R1.value, Release.V1_5.value)
 
 
 def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), running: Running | None = None) -> VlaTarget:
@@ -68,6 +67,9 @@ def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), runni
         msg = (
             f"guidance is {how.guidance:g}, expected {NO_GUIDANCE:g}: {kind} cannot be guided, {', '.join(GUIDED)} can"
         )
+        raise InputError(msg)
+    if how.quantised and kind not in QUANTISED:
+        msg = f"precision is {INT8!r}, expected auto, float32 or bfloat16: only {' and '.join(QUANTISED)} are quantised"
         raise InputError(msg)
     return LOADERS.get(kind, _nano)(weights, tapped_layers, how)
 
