@@ -271,7 +271,7 @@ def test_cameras_that_autovla_does_not_know(cameras: tuple[str, ...], complaint:
 
 
 def test_it_cannot_be_quantised(whole: Path) -> None:
-    with pytest.raises(InputError, match="precision is 'int8', expected float32 or bfloat16: AutoVLA cannot"):
+    with pytest.raises(InputError, match="precision is 'int8', expected auto, float32 or bfloat16: only alpamayo"):
         load_target(whole, running=Running(quantised=True))
 
 

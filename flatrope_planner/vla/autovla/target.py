@@ -86,12 +86,9 @@ class AutoVlaTarget(VlaTarget):
 
         Raises:
             SetupError: naming the file and what was expected of it.
-            InputError: for cameras that AutoVLA does not know, or weights in eight bits.
+            InputError: for cameras that AutoVLA does not know.
         """
         how = running or Running()
-        if how.quantised:
-            msg = "precision is 'int8', expected float32 or bfloat16: AutoVLA cannot be quantised"
-            raise InputError(msg)
         cameras = cam.in_order(how.known_to(lambda name: cam.camera_index(name) is not None) or cam.CAMERAS)
         config = AutoVlaConfig.load(checkpoint)
         if config.precision not in PRECISIONS:
