@@ -18,6 +18,7 @@ from flatrope_planner.commands.command import (
 )
 from flatrope_planner.commands.drafts import add_checkpoint_commands
 from flatrope_planner.commands.launching import add_launching_commands
+from flatrope_planner.commands.published import add_published_commands
 from flatrope_planner.commands.recordings import add_recording_commands
 from flatrope_planner.commands.training import add_training_commands
 from flatrope_planner.errors import FlatropeError
@@ -66,8 +67,11 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="measure", description="Measure.")
     add_benchmarks(bench.add_subparsers(metavar="WHAT", required=True))
     add_training_commands(commands, chosen=training)
-    checkpoint = commands.add_parser("checkpoint", help="look at drafts, convert them", description="Drafts on disk.")
-    add_checkpoint_commands(checkpoint.add_subparsers(metavar="WHAT", required=True))
+    meaning = "look at drafts, convert them; write published targets as folders to be loaded"
+    checkpoint = commands.add_parser("checkpoint", help=meaning, description="Drafts and targets on disk.")
+    kinds = checkpoint.add_subparsers(metavar="WHAT", required=True)
+    add_checkpoint_commands(kinds)
+    add_published_commands(kinds)
     return parser
 
 

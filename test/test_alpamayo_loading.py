@@ -18,11 +18,11 @@ from flatrope_planner.domain import CameraFrame, Observation
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.nodes.parameters import PlannerParameters
 from flatrope_planner.nodes.planner_node import load_planner as load_for_node
-from flatrope_planner.vla.alpamayo import weights as alpamayo_weights
 from flatrope_planner.vla.alpamayo.cameras import USUAL
 from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.alpamayo.vocabulary import marks_of
+from flatrope_planner.vla.checkpoint import weights as checkpoint_weights
 from flatrope_planner.vla.container_memory import left_in_container
 from flatrope_planner.vla.loading import load_planner
 from flatrope_planner.vla.target import Running
@@ -161,7 +161,7 @@ def test_pictures_prepared_in_another_way(folder: Path) -> None:
 
 
 def test_too_little_memory_is_said_before_anything_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alpamayo_weights, "free_memory", lambda _: 10_000)
+    monkeypatch.setattr(checkpoint_weights, "free_memory", lambda _: 10_000)
     assert "weights of 0.0 GB, expected no more than the 0.0 GB free on cpu" in complaint_of(
         folder, Running(device="cpu")
     )

@@ -29,7 +29,7 @@ def test_without_the_library_one_line_says_what_to_install(checkpoint: Path, mon
     monkeypatch.setitem(sys.modules, "torchao.quantization", None)
     with pytest.raises(SetupError, match=r"precision int8 needs torchao, .*; pip install torchao$"):
         AlpamayoTarget.load(checkpoint, running=EIGHT_BITS)
-    with pytest.raises(InputError, match="precision is 'int8', expected float32 or bfloat16: nano is too small"):
+    with pytest.raises(InputError, match=r"precision is 'int8', expected auto, .*: only alpamayo_r1 and alpamayo1_5"):
         load_target(None, running=Running(quantised=True))
 
 

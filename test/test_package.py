@@ -57,6 +57,7 @@ MESSAGES = {
 
 # Foreign module -> where package.xml and requirements/runtime.txt name it, if not by its own name.
 ROSDEP_KEYS = {
+    "PIL": "python3-pil",
     "cv2": "python3-opencv",
     "numpy": "python3-numpy",
     "rosbags": "python3-rosbags-pip",
@@ -64,7 +65,12 @@ ROSDEP_KEYS = {
     "transformers": "python3-transformers-pip",
     "yaml": "python3-yaml",
 }
-DISTRIBUTIONS = {"cv2": "opencv-python-headless", "yaml": "pyyaml", "highway_env": "highway-env"}
+DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "cv2": "opencv-python-headless",
+    "yaml": "pyyaml",
+    "highway_env": "highway-env",
+}
 # rosdep knows no key for these, requirements/ brings them; and rcl_interfaces comes with rclpy.
 WITHOUT_KEY = {"highway_env", "safetensors", "tokenizers", "rcl_interfaces"}
 # Imported when an option asks for it; an extra of setup.py.

@@ -20,19 +20,20 @@ def stamp_of(world: World) -> int:
 
 
 class SensorRig:
-    """Odometry at every step, pictures every `picture_steps` steps (grey ones with `blank`)."""
+    """Odometry at every step, pictures of the cameras that are wanted every `picture_steps` (grey with `blank`)."""
 
     def __init__(self, world: World, buffer: ObservationBuffer, picture_steps: int, *, blank: bool = False) -> None:
         """Mount the sensors on the ego of this world."""
         self._world, self._buffer = world, buffer
         self._picture_steps, self._blank = picture_steps, blank
+        self._cameras = [camera for camera in CAMERAS if camera.name in buffer.spec.cameras]
 
     def sense(self) -> None:
         """Measure the present moment."""
         self._buffer.add_odometry(odometry_of(self._world))
         if self._world.steps % self._picture_steps == 0:
             view = self._world.view() if not self._blank else None
-            for camera in CAMERAS:
+            for camera in self._cameras:
                 image = np.full((camera.height_px, camera.width_px, 3), BLANK_LEVEL, np.uint8)
                 if view is not None:
                     image = render(view, camera, ego_pose(self._world))

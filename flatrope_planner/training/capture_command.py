@@ -110,9 +110,10 @@ def _capture(drive: _Drive) -> None:
 
 @cache
 def _target(weights: Path | None) -> VlaTarget:
-    """The target, loaded once in each process; it sees the cameras that the simulator has."""
+    """The target, loaded once in each process; it sees those of the simulator's cameras that it knows."""
     import torch
 
     torch.set_num_threads(1)
-    target = load_target(weights, running=Running(tuple(camera.name for camera in CAMERAS)))
+    cameras = tuple(camera.name for camera in CAMERAS)
+    target = load_target(weights, running=Running(cameras, refuses_unknown=False))
     return target.tapping(target.draft_layers)

@@ -7,7 +7,8 @@ from pathlib import Path
 from flatrope_planner.errors import InputError
 from flatrope_planner.progress import with_progress
 from flatrope_planner.speculation.rationale_corpus import RationaleCorpus
-from flatrope_planner.training.traces import list_drives, read_drive
+from flatrope_planner.training.trace_store import TraceStore
+from flatrope_planner.training.traces import list_drives
 
 
 def add_corpus_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +34,7 @@ def write_corpus(traces: Path, out: Path) -> Mapping[str, object]:
         raise InputError(msg)
     shown = with_progress(drives, len(drives), "drives")
     out.parent.mkdir(parents=True, exist_ok=True)
-    texts = [trace.tokens[trace.prompt :].tolist() for path in shown for trace in read_drive(path)]
+    texts = [trace.tokens[trace.prompt :].tolist() for path in shown for trace in TraceStore([path], 0)]
     corpus = RationaleCorpus.of(texts)
     corpus.save(out)
     return {"texts": len(texts), "different": len(corpus.counts), "out": str(out)}

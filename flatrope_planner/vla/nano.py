@@ -15,12 +15,13 @@ from flatrope_planner.speculation.checkpoints.files import file_in
 from flatrope_planner.speculation.checkpoints.header import read_header
 from flatrope_planner.vla.config import NanoConfig
 from flatrope_planner.vla.flow import integrate
+from flatrope_planner.vla.flow_target import FlowTarget
 from flatrope_planner.vla.history_tokens import encode_history
 from flatrope_planner.vla.model import NanoModel, parameter_shapes
 from flatrope_planner.vla.pictures import resize_picture
 from flatrope_planner.vla.prompt import build_prompt
 from flatrope_planner.vla.request import VlaPrompt, VlaState
-from flatrope_planner.vla.target import Room, VlaTarget
+from flatrope_planner.vla.target import Room, Rules
 from flatrope_planner.vla.tokenizer import NanoTokenizer, VlaTokenizer
 from flatrope_planner.vla.unicycle import action_to_trajectory, estimate_speed, to_trajectory, without_reversing
 from flatrope_planner.vla.vision import VisionFeatures
@@ -39,10 +40,11 @@ NanoPrompt = VlaPrompt
 NanoState = VlaState
 
 
-class NanoTarget(VlaTarget):
+class NanoTarget(FlowTarget):
     """The embedded target. Holds nothing of a request but the features of recent pictures."""
 
     token_budget = TOKEN_BUDGET
+    _tokenizer: VlaTokenizer
 
     def __init__(self, model: NanoModel, tokenizer: VlaTokenizer, tapped_layers: tuple[int, ...] = ()) -> None:
         """Wrap a trained network, to be run at the precision of its weights.
@@ -52,7 +54,8 @@ class NanoTarget(VlaTarget):
             tokenizer: its tokenizer.
             tapped_layers: text layers whose hidden states a drafter wants.
         """
-        super().__init__(model.reader, tokenizer, tokenizer.history_ids, Room(MAX_PROMPT, TOKEN_BUDGET), tapped_layers)
+        rules = Rules(tokenizer.ending, tokenizer.history_ids)
+        super().__init__(model.reader, tokenizer, rules, Room(MAX_PROMPT, TOKEN_BUDGET), tapped_layers)
         self._model = model.eval()
         self._config = model.config
         self.vision_cache = VisionCache(self._encode, capacity_for(self.observation_spec))
@@ -128,7 +131,7 @@ class NanoTarget(VlaTarget):
 
     @torch.inference_mode()
     def trajectories(self, state: NanoState, noise: Tensor) -> tuple[Trajectory, ...]:
-        """See `VlaTarget.trajectories`."""
+        """See `FlowTarget.trajectories`."""
         seen = self._memory(state, len(noise))
         velocity = partial(self._model.expert, memory=seen.memory, offset=seen.offset, rope_delta=seen.rope_delta)
         scaled = integrate(velocity, noise, self._config.flow_steps).double()

@@ -1,14 +1,17 @@
-"""One pass of Qwen3-VL's text model, with what the vision tower has seen."""
+"""One pass of the text model of a Qwen-VL, with what its vision tower has seen."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
-from transformers import Qwen3VLForConditionalGeneration
+from transformers import Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration
 
 from flatrope_planner.speculation.slots import Layout, cache_argument
 from flatrope_planner.vla.attention_mask import additive
 from flatrope_planner.vla.vision import VisionFeatures
+
+QwenVL: TypeAlias = "Qwen2_5_VLForConditionalGeneration | Qwen3VLForConditionalGeneration"
 
 
 @dataclass(frozen=True)
@@ -23,9 +26,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Reader:
-    """A Qwen3-VL, and the token that stands for a patch of a picture in its prompts."""
+    """A Qwen-VL, and the token that stands for a patch of a picture in its prompts."""
 
-    vlm: Qwen3VLForConditionalGeneration
+    vlm: QwenVL
     image_pad: int
 
     def read(
@@ -56,10 +59,9 @@ class Reader:
             # One more than there are patches is a token like others, which somebody has proposed.
             slots &= slots.flatten().cumsum(0).view_as(slots) <= features.tokens.shape[:2].numel()
             embeds = embeds.masked_scatter(slots[..., None], features.tokens.to(embeds.dtype))
-            extra |= {
-                "visual_pos_masks": slots,
-                "deepstack_visual_embeds": [level.flatten(0, 1) for level in features.deepstack],
-            }
+            if features.deepstack:
+                levels = [level.flatten(0, 1) for level in features.deepstack]
+                extra |= {"visual_pos_masks": slots, "deepstack_visual_embeds": levels}
         out = text_model(
             inputs_embeds=embeds,
             attention_mask=_mask(ids, layout),
@@ -70,8 +72,8 @@ class Reader:
         )
         hidden: Tensor = out.last_hidden_state
         # The list of hidden states begins with the embeddings.
-        levels = [out.hidden_states[layer + 1] for layer in taps]
-        return Reading(hidden, torch.stack(levels) if levels else hidden.new_empty(0, *hidden.shape))
+        shown = [out.hidden_states[layer + 1] for layer in taps]
+        return Reading(hidden, torch.stack(shown) if shown else hidden.new_empty(0, *hidden.shape))
 
 
 def _mask(ids: Tensor, layout: Layout | None) -> Tensor:

@@ -1,7 +1,7 @@
 """One request to a target: what it is asked, and what it has read of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -51,6 +51,9 @@ class VlaState:
     rope_delta: int
     speed_mps: Tensor
     height_m: float = 0.0
+    # Committed tokens behind the prompt, and the tokens of the last block.
+    written: list[int] = field(default_factory=list)
+    block: tuple[int, ...] = ()
     # See `speculation.target.DecodingState`.
     unread: int = 0
     # Behind the same prompt without its route: what guidance compares with; None where there is no guidance.
@@ -58,5 +61,10 @@ class VlaState:
 
     @property
     def length(self) -> int:
-        """Committed tokens."""
+        """Committed tokens, the prompt's included."""
         return self.cache.length
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Commit these rows of the last block, in this order."""
+        self.cache.keep(rows)
+        self.written += [self.block[row] for row in rows]

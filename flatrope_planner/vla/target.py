@@ -1,20 +1,17 @@
-"""What all targets share: a Qwen3-VL reads pictures and ego history, writes a rationale, and an expert acts on it.
+"""What all targets share: a Qwen-VL reads pictures and the ego's motion, and writes a text. How it acts is their own.
 
 A target with other parts is a subclass and a line in `vla.targets` (docs/targets.md).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from transformers import Qwen3VLForConditionalGeneration
 
-from flatrope_planner.dimensions import FUTURE_POINTS
 from flatrope_planner.domain import Observation, ObservationSpec, Trajectory
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.speculation.borrowed import BorrowedParts
@@ -23,10 +20,9 @@ from flatrope_planner.speculation.draft_checkpoint import TargetSizes
 from flatrope_planner.speculation.fingerprint import fingerprint
 from flatrope_planner.speculation.slots import PATH_ATTENTION, CacheShape, Layout, SlotCache
 from flatrope_planner.speculation.target import Prefill, StepResult
-from flatrope_planner.vla.cache import KeyValues
-from flatrope_planner.vla.reading import Reader, Reading
+from flatrope_planner.vla.reading import QwenVL, Reader, Reading
 from flatrope_planner.vla.request import VlaPrompt, VlaState
-from flatrope_planner.vla.tokenizer import VlaTokenizer
+from flatrope_planner.vla.tokenizer import TextTokenizer
 from flatrope_planner.vla.vision import VisionFeatures
 
 T = TypeVar("T", bound="VlaTarget")
@@ -54,6 +50,14 @@ class Running:
     guidance: float = NO_GUIDANCE
     # Whether the text model's weights are rounded to eight bits.
     quantised: bool = False
+    # Whether cameras that the target does not know are refused; without, they are left out.
+    refuses_unknown: bool = True
+
+    def known_to(self, knows: Callable[[str], bool]) -> tuple[str, ...] | None:
+        """The cameras to be shown to a target that knows some by their names; None: its own."""
+        if self.cameras is None or self.refuses_unknown:
+            return self.cameras
+        return tuple(camera for camera in self.cameras if knows(camera))
 
     def place(self) -> torch.device:
         """The device.
@@ -83,6 +87,16 @@ class Room:
     rationale: int
 
 
+@dataclass(frozen=True)
+class Rules:
+    """What a target writes."""
+
+    # The end marks, stop token last.
+    ending: tuple[int, ...]
+    # Tokens that are never written.
+    forbidden: range
+
+
 class VlaTarget(ABC):
     """Holds nothing of a request. See `speculation.target.Target` for its part in decoding."""
 
@@ -91,31 +105,32 @@ class VlaTarget(ABC):
     def __init__(
         self,
         reader: Reader,
-        tokenizer: VlaTokenizer,
-        forbidden: range,
+        tokenizer: TextTokenizer,
+        rules: Rules,
         room: Room,
         tapped_layers: tuple[int, ...] = (),
     ) -> None:
-        """Wrap a trained Qwen3-VL, to be run where its weights are and at their precision.
+        """Wrap a trained Qwen-VL, to be run where its weights are and at their precision.
 
         Args:
             reader: the network.
             tokenizer: its tokenizer.
-            forbidden: tokens that are never written.
+            rules: what is written.
             room: for prompt and rationale.
             tapped_layers: text layers whose hidden states a drafter wants.
         """
         self._reader, self._tokenizer, self._tapped_layers, self._room = reader, tokenizer, tapped_layers, room
         text, weight = reader.vlm.config.text_config, reader.vlm.lm_head.weight
+        head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         self._cache_shape = CacheShape(
-            text.num_hidden_layers, text.num_key_value_heads, text.head_dim, weight.dtype, str(weight.device)
+            text.num_hidden_layers, text.num_key_value_heads, head_dim, weight.dtype, str(weight.device)
         )
         reader.vlm.model.language_model.set_attn_implementation(PATH_ATTENTION)
-        self.stop_token = tokenizer.future_start
-        self.ending: tuple[int, ...] = (tokenizer.cot_end, tokenizer.future_start)
+        self.ending = rules.ending
+        self.stop_token = rules.ending[-1]
         self.eos_tokens = frozenset[int]()
-        self.forbidden = torch.zeros(tokenizer.size, dtype=torch.bool)
-        self.forbidden[forbidden.start : forbidden.stop] = True
+        self.forbidden = torch.zeros(text.vocab_size, dtype=torch.bool)
+        self.forbidden[rules.forbidden.start : rules.forbidden.stop] = True
         self.forbidden = self.forbidden.to(self.device)
 
     @abstractmethod
@@ -147,11 +162,11 @@ class VlaTarget(ABC):
         return tuple(sorted({depth * layers // 36 for depth in DRAFT_DEPTHS}))
 
     @abstractmethod
-    def trajectories(self, state: VlaState, noise: Tensor) -> tuple[Trajectory, ...]:
-        """The trajectories that grow out of noise (samples, 64, 2) behind a finished rationale."""
+    def act(self, state: VlaState, seed: int | None, samples: int = 1) -> tuple[Trajectory, ...]:
+        """Trajectories behind a finished rationale; see `planning.planner.SeesAndActs`."""
 
     @property
-    def vlm(self) -> Qwen3VLForConditionalGeneration:
+    def vlm(self) -> QwenVL:
         """The text and vision model itself: what transformers would run."""
         return self._reader.vlm
 
@@ -164,7 +179,7 @@ class VlaTarget(ABC):
     @property
     def image_pad(self) -> int:
         """The token that stands for a patch of a picture."""
-        return self._tokenizer.image_pad
+        return self._reader.image_pad
 
     @property
     def sizes(self) -> TargetSizes:
@@ -184,7 +199,7 @@ class VlaTarget(ABC):
 
     @property
     def fingerprint(self) -> str:
-        """Name of the target's weights, the action expert's left out: no draft knows them."""
+        """Name of the target's weights, those of an action head left out: no draft knows them."""
         return fingerprint(self.vlm)
 
     @property
@@ -221,25 +236,18 @@ class VlaTarget(ABC):
     def step(self, state: VlaState, block: Block) -> StepResult:
         """Read a block; see `Target.step`."""
         positions = _positions(block, state.length + state.rope_delta)
+        state.block = tuple(block.tokens)
         reading = self._read(state, Rows(np.array(block.tokens), positions, state.cache.layout(block)))
         return StepResult(self.vlm.lm_head(reading.hidden[0]), reading.tapped[:, 0])
 
     @torch.inference_mode()
     def commit(self, state: VlaState, kept: Sequence[int]) -> None:
         """Keep rows of the last block."""
-        state.cache.keep(kept)
+        state.keep(kept)
 
     def guide(self, state: VlaState, prompt: VlaPrompt, written: Sequence[int]) -> None:
         """Read what acting needs besides the state behind the rationale `written`: nothing."""
         state.unguided = None
-
-    @torch.inference_mode()
-    def act(self, state: VlaState, seed: int | None, samples: int = 1) -> tuple[Trajectory, ...]:
-        """Draw trajectories; the same seed draws the same ones, and none starts each from the middle of the noise."""
-        noise = torch.zeros(samples, FUTURE_POINTS, 2)
-        if seed is not None:
-            noise.normal_(generator=torch.Generator().manual_seed(seed))
-        return self.trajectories(state, noise)
 
     def text(self, tokens: Sequence[int]) -> str:
         """Text without end marks."""
@@ -249,31 +257,12 @@ class VlaTarget(ABC):
         """One token, end marks as they are."""
         return self._tokenizer.token_text(token)
 
-    def _memory(self, state: VlaState, samples: int) -> "Memory":
-        keys, values = state.cache.committed()
-        return Memory(
-            KeyValues(keys, values).expanded(samples),
-            # Actions count on behind all that is written, read or not.
-            torch.full((samples,), state.length + state.unread, device=self.device),
-            torch.full((samples,), state.rope_delta, device=self.device),
-        )
-
     def _read(self, state: VlaState, rows: "Rows", features: VisionFeatures | None = None) -> Reading:
         ids, places = torch.from_numpy(rows.ids)[None], torch.from_numpy(rows.positions)[:, None]
         device = self.device
         return self._reader.read(
             ids.to(device), places.to(device), state.cache, features, rows.layout, self._tapped_layers
         )
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What an action expert reads of a request, for S samples of its actions."""
-
-    memory: KeyValues
-    # int64 (S,): see `vla.expert.run_expert`.
-    offset: Tensor
-    rope_delta: Tensor
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,13 @@ from pathlib import Path
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.speculation.checkpoints.files import file_in, read_json
 from flatrope_planner.vla.alpamayo.config import Release
-from flatrope_planner.vla.alpamayo.files import cached_folder
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
+from flatrope_planner.vla.autovla.config import MODEL_TYPE as AUTOVLA
+from flatrope_planner.vla.autovla.target import AutoVlaTarget
+from flatrope_planner.vla.checkpoint.files import cached_folder
 from flatrope_planner.vla.config import CONFIG_FILE, MODEL_TYPE
 from flatrope_planner.vla.nano import NanoTarget
-from flatrope_planner.vla.target import NO_GUIDANCE, Running, VlaTarget
+from flatrope_planner.vla.target import INT8, NO_GUIDANCE, Running, VlaTarget
 
 NANO = "nano"
 
@@ -21,12 +23,13 @@ def _alpamayo(folder: Path | None, tapped_layers: tuple[int, ...], running: Runn
     return AlpamayoTarget.load(folder or Path(), tapped_layers, running)
 
 
+def _autovla(folder: Path | None, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
+    return AutoVlaTarget.load(folder or Path(), tapped_layers, running)
+
+
 def _nano(folder: Path | None, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
     if running.device not in ("auto", "cpu"):
         msg = f"device is {running.device!r}, expected cpu or auto: nano is too small for another"
-        raise InputError(msg)
-    if running.quantised:
-        msg = "precision is 'int8', expected float32 or bfloat16: nano is too small to be quantised"
         raise InputError(msg)
     loaded = NanoTarget.load(folder, tapped_layers)
     return loaded if running.precision is None else loaded.at(running.precision)
@@ -37,10 +40,13 @@ LOADERS: dict[str, Loader] = {
     MODEL_TYPE: _nano,
     Release.R1.value: _alpamayo,
     Release.V1_5.value: _alpamayo,
+    AUTOVLA: _autovla,
 }
 
 # Those that `Running.guidance` means something to.
 GUIDED = (Release.V1_5.value,)
+# Those that `Running.quantised` is there for.
+QUANTISED = (Release.R1.value, Release.V1_5.value)
 
 
 def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), running: Running | None = None) -> VlaTarget:
@@ -62,6 +68,9 @@ def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), runni
             f"guidance is {how.guidance:g}, expected {NO_GUIDANCE:g}: {kind} cannot be guided, {', '.join(GUIDED)} can"
         )
         raise InputError(msg)
+    if how.quantised and kind not in QUANTISED:
+        msg = f"precision is {INT8!r}, expected auto, float32 or bfloat16: only {' and '.join(QUANTISED)} are quantised"
+        raise InputError(msg)
     return LOADERS.get(kind, _nano)(weights, tapped_layers, how)
 
 
@@ -79,7 +88,7 @@ def find_target(name: str) -> Path | None:
     if cached is None:
         msg = (
             f"there is no target {name!r}; there is {NANO}, "
-            "and any folder, or Hugging Face id in the local cache, of an Alpamayo checkpoint"
+            "and any folder, or Hugging Face id in the local cache, of a checkpoint of Alpamayo or AutoVLA"
         )
         raise InputError(msg)
     if _model_type(cached) not in LOADERS:

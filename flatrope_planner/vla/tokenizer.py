@@ -67,22 +67,13 @@ def train_tokenizer(texts: Iterable[str]) -> Tokenizer:
     return tokenizer
 
 
-class VlaTokenizer:
+class TextTokenizer:
     """Text <-> ids, with the special tokens by name."""
 
-    def __init__(self, tokenizer: Tokenizer, history_numbers: range = range(HISTORY_BINS)) -> None:
-        """Wrap a tokenizer in which `<i..>` of these numbers are the bins of the ego history.
-
-        Raises:
-            SetupError: when a token that every target needs is missing.
-        """
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Wrap a tokenizer."""
         self._tokenizer = tokenizer
         self.size: int = tokenizer.get_vocab_size()
-        self.image_pad = self.special(IMAGE_PAD)
-        self.cot_end = self.special(COT_END)
-        self.future_start = self.special(FUTURE_START)
-        self._history_numbers = history_numbers
-        self.history_offset = self.special(self.history_token(0))
 
     def special(self, token: str) -> int:
         """The id of a token written as it is.
@@ -107,6 +98,32 @@ class VlaTokenizer:
     def token_text(self, token: int) -> str:
         """Text of one token, special or not."""
         return str(self._tokenizer.decode([token], skip_special_tokens=False))
+
+
+class VlaTokenizer(TextTokenizer):
+    """Also knows the marks of Alpamayo's layout."""
+
+    def __init__(self, tokenizer: Tokenizer, history_numbers: range = range(HISTORY_BINS)) -> None:
+        """Wrap a tokenizer in which `<i..>` of these numbers are the bins of the ego history.
+
+        Raises:
+            SetupError: when a token that the layout needs is missing.
+        """
+        super().__init__(tokenizer)
+        self.image_pad = self.special(IMAGE_PAD)
+        self.ending = (self.special(COT_END), self.special(FUTURE_START))
+        self._history_numbers = history_numbers
+        self.history_offset = self.special(self.history_token(0))
+
+    @property
+    def cot_end(self) -> int:
+        """The token that ends a rationale's text."""
+        return self.ending[0]
+
+    @property
+    def future_start(self) -> int:
+        """The token behind which a trajectory follows."""
+        return self.ending[1]
 
     @property
     def history_ids(self) -> range:

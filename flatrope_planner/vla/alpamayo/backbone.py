@@ -8,8 +8,8 @@ from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration, Qwen3VL
 
 from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.vla.alpamayo.config import AlpamayoConfig
-from flatrope_planner.vla.alpamayo.fields import Section
-from flatrope_planner.vla.alpamayo.files import CONFIG_FILE, read_json
+from flatrope_planner.vla.checkpoint.fields import Section
+from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
 from flatrope_planner.vla.config import MERGE, PATCH_PX
 
 PREPROCESSOR_FILE = "preprocessor_config.json"

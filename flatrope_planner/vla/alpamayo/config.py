@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from flatrope_planner.dimensions import FUTURE_PERIOD_S, FUTURE_POINTS, HISTORY_TOKENS
-from flatrope_planner.vla.alpamayo.fields import Section
-from flatrope_planner.vla.alpamayo.files import CONFIG_FILE, read_json
+from flatrope_planner.vla.checkpoint.fields import Section
+from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
 from flatrope_planner.vla.unicycle import (
     ACTION_RIDGE,
     ACTION_SMOOTHNESS,

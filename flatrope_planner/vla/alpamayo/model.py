@@ -8,7 +8,7 @@ from flatrope_planner.vla.alpamayo.action_space import ActionSpace
 from flatrope_planner.vla.alpamayo.config import AlpamayoConfig
 from flatrope_planner.vla.alpamayo.expert import ActionEmbedding, new_trunk
 from flatrope_planner.vla.expert import run_expert
-from flatrope_planner.vla.target import Memory
+from flatrope_planner.vla.flow_target import Memory
 
 
 class AlpamayoModel(nn.Module):

@@ -10,7 +10,7 @@ from torch import nn
 
 from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.vla.alpamayo.model import AlpamayoModel
-from flatrope_planner.vla.alpamayo.weights import check_memory
+from flatrope_planner.vla.checkpoint.weights import check_memory
 
 
 def quantise(model: AlpamayoModel, checkpoint: str, device: torch.device) -> None:

@@ -15,8 +15,8 @@ from flatrope_planner.speculation.slots import MAX_WIDTH
 from flatrope_planner.vla.alpamayo import cameras as cam
 from flatrope_planner.vla.alpamayo.action_space import speed_at_t0
 from flatrope_planner.vla.alpamayo.backbone import check_processor, eos_tokens, expert_config, load_backbone
+from flatrope_planner.vla.alpamayo.backbone_folder import find_backbone
 from flatrope_planner.vla.alpamayo.config import AlpamayoConfig, Release
-from flatrope_planner.vla.alpamayo.files import find_backbone
 from flatrope_planner.vla.alpamayo.flow import guided, sample_flow
 from flatrope_planner.vla.alpamayo.guidance import without_route
 from flatrope_planner.vla.alpamayo.history import encode_steps
@@ -24,12 +24,13 @@ from flatrope_planner.vla.alpamayo.model import AlpamayoModel
 from flatrope_planner.vla.alpamayo.pictures import resized, target_size
 from flatrope_planner.vla.alpamayo.quantised import quantise
 from flatrope_planner.vla.alpamayo.vocabulary import load_vocabulary
-from flatrope_planner.vla.alpamayo.weights import load_weights, without_storage
+from flatrope_planner.vla.checkpoint.weights import load_weights, without_storage
 from flatrope_planner.vla.config import MERGE, PATCH_PX
+from flatrope_planner.vla.flow_target import FlowTarget
 from flatrope_planner.vla.prompt import PictureSlot, lay_out
 from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.request import VlaPrompt, VlaState
-from flatrope_planner.vla.target import NO_GUIDANCE, PRECISIONS, Room, Running, VlaTarget
+from flatrope_planner.vla.target import NO_GUIDANCE, PRECISIONS, Room, Rules, Running
 from flatrope_planner.vla.tokenizer import COT_END, COT_START, ROUTE_END, ROUTE_START, VlaTokenizer, history_token
 from flatrope_planner.vla.unicycle import to_trajectory
 from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
@@ -39,8 +40,10 @@ from flatrope_planner.vla.vision_cache import VisionCache, capacity_for
 MAX_PROMPT = 8192
 
 
-class AlpamayoTarget(VlaTarget):
+class AlpamayoTarget(FlowTarget):
     """A published Alpamayo. Holds nothing of a request but the features of recent pictures."""
+
+    _tokenizer: VlaTokenizer
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class AlpamayoTarget(VlaTarget):
         super().__init__(
             Reader(model.vlm, tokenizer.image_pad),
             tokenizer,
-            range(first, first + config.vocabulary.numbers),
+            Rules(tokenizer.ending, range(first, first + config.vocabulary.numbers)),
             Room(MAX_PROMPT, config.token_budget),
             tapped_layers,
         )
@@ -164,7 +167,7 @@ class AlpamayoTarget(VlaTarget):
 
     @torch.inference_mode()
     def trajectories(self, state: VlaState, noise: Tensor) -> tuple[Trajectory, ...]:
-        """See `VlaTarget.trajectories`; samples share the request's one rationale and its keys and values."""
+        """See `FlowTarget.trajectories`; samples share the request's one rationale and its keys and values."""
         if state.unguided is None:
             scaled = self.scaled_actions(state, noise)
         else:

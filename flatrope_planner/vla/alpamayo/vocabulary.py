@@ -4,11 +4,11 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer
 
-from flatrope_planner.errors import SetupError, reason
-from flatrope_planner.speculation.checkpoints.files import file_in
+from flatrope_planner.errors import SetupError
 from flatrope_planner.vla.alpamayo.config import Release, VocabularyConfig
-from flatrope_planner.vla.alpamayo.files import CONFIG_FILE
-from flatrope_planner.vla.tokenizer import MOST_BYTES, TOKENIZER_FILE, VlaTokenizer, history_token
+from flatrope_planner.vla.checkpoint.files import CONFIG_FILE
+from flatrope_planner.vla.checkpoint.tokenizer_file import read_tokenizer
+from flatrope_planner.vla.tokenizer import TOKENIZER_FILE, VlaTokenizer, history_token
 
 # Marks in the order in which they were added. Alpamayo 1.5 no longer has the last kind, but it keeps their places.
 _SHARED = """
@@ -37,28 +37,13 @@ def load_vocabulary(checkpoint: Path, backbone: Path, release: Release, expected
     """
     own = checkpoint / TOKENIZER_FILE
     path = own if own.is_file() else backbone / TOKENIZER_FILE
-    tokenizer = _read(path)
+    tokenizer = read_tokenizer(path, "the checkpoint or of its backbone")
     if path != own:
         tokenizer.add_tokens([AddedToken(history_token(number), normalized=True) for number in range(expected.numbers)])
         tokenizer.add_special_tokens([AddedToken(mark, special=True) for mark in marks_of(release)])
     _check(path, checkpoint / CONFIG_FILE, tokenizer, expected)
     numbers = range(expected.history_start, expected.history_start + expected.history_bins)
     return VlaTokenizer(tokenizer, numbers)
-
-
-def _read(path: Path) -> Tokenizer:
-    if not path.is_file():
-        msg = f"{path}: missing; expected the tokenizer of the checkpoint or of its backbone"
-        raise SetupError(msg)
-    size = file_in(path.parent, path.name).stat().st_size
-    if size > MOST_BYTES:
-        msg = f"{path}: {size} bytes, a tokenizer has at most {MOST_BYTES}"
-        raise SetupError(msg)
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as err:  # the library raises nothing more special
-        msg = f"{path}: damaged ({reason(err)}); expected a tokenizer"
-        raise SetupError(msg) from err
 
 
 def _check(path: Path, config: Path, tokenizer: Tokenizer, expected: VocabularyConfig) -> None:

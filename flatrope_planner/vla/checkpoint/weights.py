@@ -1,7 +1,8 @@
 """From the shards of a checkpoint into a model, each weight once, with nothing missing and nothing left over."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,23 @@ from torch import Tensor, nn
 
 from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.speculation.checkpoints.files import file_in
-from flatrope_planner.vla.alpamayo.files import CONFIG_FILE, read_json
+from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
 from flatrope_planner.vla.container_memory import left_in_container
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 MEMORY_FILE = Path("/proc/meminfo")
 BYTES_PER_GIGABYTE = 1e9
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How a checkpoint calls the weights of a model."""
+
+    # Its name for a weight -> the model's.
+    to_model: Callable[[str], str] = str
+    # The model's names of weights that it may leave out.
+    optional: frozenset[str] = frozenset()
 
 
 @contextmanager
@@ -37,25 +48,35 @@ def without_storage() -> Iterator[None]:
         nn.Module.register_parameter = register  # type: ignore[method-assign]
 
 
-def load_weights(model: nn.Module, checkpoint: Path, precision: torch.dtype, device: torch.device) -> None:
+def load_weights(
+    model: nn.Module, checkpoint: Path, precision: torch.dtype, device: torch.device, naming: Naming | None = None
+) -> None:
     """Fill a model, at this precision and on this device.
+
+    Args:
+        model: to be filled.
+        checkpoint: folder of the weights.
+        precision: to compute with.
+        device: to compute on.
+        naming: how weights are called in the files; None: as in the model.
 
     Raises:
         SetupError: when a file is missing or damaged, weights are missing, strange or of another shape, or memory is
             too small for them.
     """
+    names = naming or Naming()
     shards = _shards(checkpoint)
     wanted = model.state_dict()
     parameters = {name for name, _ in model.named_parameters()}
     check_memory(str(checkpoint), sum(weight.numel() for weight in wanted.values()) * precision.itemsize, device)
     found = set[str]()
-    for path, names in shards.items():
-        read = _read(path, names, wanted)
+    for path, listed in shards.items():
+        read = _read(path, listed, wanted, names.to_model)
         placed = {name: value.to(device, precision) for name, value in read.items()}
         model.load_state_dict(placed, strict=False, assign=True)
         found |= placed.keys()
     # Frequencies and scales are in the configuration, too; some checkpoints leave them out.
-    missing = sorted(parameters - found)
+    missing = sorted(parameters - found - names.optional)
     if missing:
         msg = f"{checkpoint}: {missing[0]} is missing ({len(missing)} in all), expected by {CONFIG_FILE}"
         raise SetupError(msg)
@@ -85,28 +106,31 @@ def _shards(checkpoint: Path) -> dict[Path, set[str] | None]:
     return shards
 
 
-def _read(path: Path, names: set[str] | None, wanted: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of one file, compared with what a model wants."""
+def _read(
+    path: Path, listed: set[str] | None, wanted: dict[str, Tensor], to_model: Callable[[str], str]
+) -> dict[str, Tensor]:
+    """The weights of one file by the model's names, compared with what it wants."""
     try:
         with safe_open(path, framework="pt") as file:
             held = set(file.keys())
-            for name in sorted(held if names is None else names):
-                _check_weight(path, name, list(file.get_slice(name).get_shape()) if name in held else None, wanted)
-            return {name: file.get_tensor(name) for name in held}
+            for name in sorted(held if listed is None else listed):
+                shape = list(file.get_slice(name).get_shape()) if name in held else None
+                _check_weight(path, name, shape, wanted.get(to_model(name)))
+            return {to_model(name): file.get_tensor(name) for name in held}
     except (OSError, SafetensorError) as err:
         msg = f"{path}: expected the weights of the checkpoint ({reason(err)})"
         raise SetupError(msg) from err
 
 
-def _check_weight(path: Path, name: str, shape: list[int] | None, wanted: dict[str, Tensor]) -> None:
+def _check_weight(path: Path, name: str, shape: list[int] | None, wanted: Tensor | None) -> None:
     if shape is None:
         msg = f"{path}: {name} is missing, expected as {INDEX_FILE} says"
         raise SetupError(msg)
-    if name not in wanted:
+    if wanted is None:
         msg = f"{path}: {name} is no weight of the model that {CONFIG_FILE} describes"
         raise SetupError(msg)
-    if shape != list(wanted[name].shape):
-        msg = f"{path}: {name} is {shape}, expected {list(wanted[name].shape)} by {CONFIG_FILE} and the backbone's"
+    if shape != list(wanted.shape):
+        msg = f"{path}: {name} is {shape}, expected {list(wanted.shape)} by {CONFIG_FILE} and the backbone's"
         raise SetupError(msg)
 
 

@@ -1,0 +1,1 @@
+"""Published checkpoints of targets: their folders, configurations and weights, read with nothing taken for granted."""
