@@ -19,6 +19,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from nav_msgs.msg import Path as PathMessage
 from rclpy.clock import Clock, ClockType
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image, PointCloud2
@@ -41,6 +42,7 @@ from flatrope_planner.nodes.clock import ClockWatch
 from flatrope_planner.nodes.declared import Changes, DeclaredParameters
 from flatrope_planner.nodes.ego_status import with_odometry
 from flatrope_planner.nodes.guarding import GuardedPlan, PlanGuard, guard_settings
+from flatrope_planner.nodes.idleness import Idleness
 from flatrope_planner.nodes.input_records import InputRecord, InputRecords
 from flatrope_planner.nodes.input_topics import COMMAND, POINTS, input_topics
 from flatrope_planner.nodes.inputs import PlannerInputs
@@ -82,6 +84,8 @@ class PlannerNode(ManagedNode):
         self._load = load
         self._fed_by: list[Subscription] = []
         self._logged: set[str] = set()
+        logger = self.get_logger()
+        self._idleness = Idleness(logger.warning, logger.info)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._begin_empty()
         self._create_publishers()
@@ -97,11 +101,20 @@ class PlannerNode(ManagedNode):
         self._begin_empty()
         self._bridge = find_bridge()
         self._create_subscriptions()
+        begun_s = time.monotonic()
         self._worker.start()
         loaded = self._worker.wait_until_loaded()
-        if not loaded:
+        if loaded:
+            self.get_logger().info(f"{self._settings.target} is loaded, in {time.monotonic() - begun_s:.1f} s")
+        else:
             self._destroy_subscriptions()
         return loaded
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Begin to plan."""
+        self._worker.begin()
+        self.get_logger().info("active: plans as soon as all inputs are there")
+        return super().on_activate(state)
 
     def rest(self) -> None:
         """Plan no longer; a plan in flight is not published."""
@@ -266,6 +279,8 @@ class PlannerNode(ManagedNode):
             publishers = {name: publishers_of(self, topic) for name, topic in topics.items()}
             inputs = self._records.report(time.monotonic(), publishers, self._inputs.state())
             reports.append(with_odometry(inputs, self._motion))
+        idle_s = self._worker.idle_s() if self._trajectory.is_activated else None
+        reports = self._idleness.shown(reports, idle_s, self._settings.input_timeout_s)
         self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
         self._status.publish(diagnostic_array(reports, stamp, node_name=self.get_name(), hardware_id=""))
