@@ -25,11 +25,14 @@ class InputRecord:
     received: int = 0
     rejected: int = 0
     rejection: str = ""
+    rejected_s: float = 0.0
     last_s: float | None = None
     # When something came that could be used.
     used_s: float | None = None
     frame_id: str | None = None
     frame_changes: int = 0
+    # What is odd about the newest message that could be used, in words; "" for nothing.
+    oddity: str = ""
     _change: str = ""
     _changed_s: float = 0.0
     _arrivals_s: deque[float] = field(default_factory=lambda: deque(maxlen=RATE_ARRIVALS))
@@ -53,6 +56,7 @@ class InputRecord:
             self.used_s = now_s
             return None
         self.rejected += 1
+        self.rejected_s = now_s
         return self.rejection
 
     def changes_frame(self, now_s: float, frame_id: str) -> bool:
@@ -91,6 +95,8 @@ class InputRecord:
             warnings.append(f"{self.topic} has several publishers: {', '.join(publishers.heard)}")
         if self._change and now_s - self._changed_s <= CHANGE_SHOWN_S:
             warnings.append(self._change)
+        if self.oddity:
+            warnings.append(f"{self.topic}: {self.oddity}")
         return warnings
 
     def values(self, now_s: float, timeout_s: float, publishers: Publishers) -> dict[str, str]:
@@ -103,7 +109,8 @@ class InputRecord:
             "rejected": str(self.rejected),
         }
         if self.rejection:
-            values["rejection"] = self.rejection
+            # It stays when all is well again: with its age nobody takes it for news.
+            values["rejection"] = f"{self.rejection} ({now_s - self.rejected_s:.0f} s ago)"
         if self.frame_id is not None:
             values |= {"frame_id": self.frame_id, "frame_changes": str(self.frame_changes)}
         return values

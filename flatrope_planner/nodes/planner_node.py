@@ -65,6 +65,8 @@ WARN_EVERY_S = 5.0
 LIBRARIES = ("torch", "transformers", "safetensors", "tokenizers")
 READ_AT_CONFIGURE = "read at configure: deactivate and clean up, set it, then configure and activate"
 
+NO_FRAME = "header.frame_id is empty, and so is that of the plans: name the frame of the poses, such as map or odom"
+
 LoadCore = Callable[[PlannerParameters], PlanningCore]
 
 
@@ -209,6 +211,7 @@ class PlannerNode(ManagedNode):
             # A stamp that lies must not reach the motion that is made of many.
             self._inputs.check(sample.stamp_ns)
             self._inputs.add_odometry(self._motion.take(sample), message.header.frame_id)
+            self._records.records[ODOMETRY].oddity = "" if message.header.frame_id else NO_FRAME
             if self._obstacles is not None:
                 self._obstacles.vehicle_frame = message.child_frame_id
 
