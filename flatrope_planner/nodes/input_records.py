@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from flatrope_planner.errors import FlatropeError, reason
 from flatrope_planner.nodes.inputs import InputState
 from flatrope_planner.nodes.monitoring import Level, TaskReport
+from flatrope_planner.nodes.picture_losses import PictureLosses
 from flatrope_planner.nodes.publishers import Publishers
 
 # Arrivals that a rate is taken from.
@@ -33,6 +34,8 @@ class InputRecord:
     frame_changes: int = 0
     # What is odd about the newest message that could be used, in words; "" for nothing.
     oddity: str = ""
+    # Of a camera: whether its pictures arrive.
+    losses: PictureLosses | None = None
     _change: str = ""
     _changed_s: float = 0.0
     _arrivals_s: deque[float] = field(default_factory=lambda: deque(maxlen=RATE_ARRIVALS))
@@ -83,7 +86,8 @@ class InputRecord:
             return f"nothing on {self.topic} can be used: {self.rejection}"
         if (nobody := publishers.none_heard(self.topic)) is not None:
             return nobody
-        silent = f"though {', '.join(publishers.heard)} publishes there"
+        likely = self.losses.silence() if self.losses is not None else ""
+        silent = f"though {', '.join(publishers.heard)} publishes there{likely and f' ({likely})'}"
         if self.last_s is None:
             return f"nothing has come on {self.topic}, {silent}"
         return f"nothing on {self.topic} for {now_s - self.last_s:.1f} s, {silent}"
@@ -95,8 +99,8 @@ class InputRecord:
             warnings.append(f"{self.topic} has several publishers: {', '.join(publishers.heard)}")
         if self._change and now_s - self._changed_s <= CHANGE_SHOWN_S:
             warnings.append(self._change)
-        if self.oddity:
-            warnings.append(f"{self.topic}: {self.oddity}")
+        lost = self.losses.warning() if self.losses is not None else ""
+        warnings += [f"{self.topic}: {words}" for words in (self.oddity, lost) if words]
         return warnings
 
     def values(self, now_s: float, timeout_s: float, publishers: Publishers) -> dict[str, str]:

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
+import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from nav_msgs.msg import Path as PathMessage
@@ -50,6 +51,7 @@ from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.obstacles import obstacle_points
 from flatrope_planner.nodes.parameters import PlannerParameters
+from flatrope_planner.nodes.picture_losses import PictureLosses
 from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import PlanningWorker
@@ -65,6 +67,7 @@ WARN_EVERY_S = 5.0
 LIBRARIES = ("torch", "transformers", "safetensors", "tokenizers")
 READ_AT_CONFIGURE = "read at configure: deactivate and clean up, set it, then configure and activate"
 
+FAST_DDS = "fastrtps"
 NO_FRAME = "header.frame_id is empty, and so is that of the plans: name the frame of the poses, such as map or odom"
 
 LoadCore = Callable[[PlannerParameters], PlanningCore]
@@ -178,6 +181,9 @@ class PlannerNode(ManagedNode):
             name: InputRecord(self.resolve_topic_name(topic.name), optional=name == COMMAND)
             for name, topic in topics.items()
         }
+        raw, fast_dds = not self._settings.compressed, FAST_DDS in rclpy.get_rmw_implementation_identifier()
+        for camera in self._settings.cameras:
+            records[camera_input(camera)].losses = PictureLosses(raw=raw, fast_dds=fast_dds)
         return InputRecords(self._settings.input_timeout_s, records)
 
     def _create_subscriptions(self) -> None:
@@ -199,8 +205,11 @@ class PlannerNode(ManagedNode):
             frame = camera_frame(message, self._bridge)
             # Before anything is forgotten for it.
             self._inputs.check(frame.stamp_ns)
-            if self._records.records[camera_input(camera)].changes_frame(time.monotonic(), message.header.frame_id):
+            record = self._records.records[camera_input(camera)]
+            if record.changes_frame(time.monotonic(), message.header.frame_id):
                 self._inputs.forget_camera(camera)
+            if record.losses is not None:
+                record.losses.take(frame.stamp_ns, len(message.data))
             self._inputs.add_image(camera, frame)
 
         self._take(camera_input(camera), use)
