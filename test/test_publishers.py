@@ -93,7 +93,7 @@ def test_who_asks_for_more_than_is_offered_hears_nothing(
             (Image, IMAGE),
             "image_depth:=1",
             profile(RELIABLE),
-            f"nothing has come on {IMAGE}, though /car/driver publishes there (if its pictures are larger",
+            f"nothing has come on {IMAGE}, though /car/driver publishes there, perhaps as they do not fit",
         ),
     ],
 )

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flatrope_planner.errors import FlatropeError, reason
 from flatrope_planner.nodes.inputs import InputState
@@ -87,7 +87,7 @@ class InputRecord:
         if (nobody := publishers.none_heard(self.topic)) is not None:
             return nobody
         likely = self.losses.silence() if self.losses is not None else ""
-        silent = f"though {', '.join(publishers.heard)} publishes there{likely and f' ({likely})'}"
+        silent = f"though {', '.join(publishers.heard)} publishes there{likely and f', {likely}'}"
         if self.last_s is None:
             return f"nothing has come on {self.topic}, {silent}"
         return f"nothing on {self.topic} for {now_s - self.last_s:.1f} s, {silent}"
@@ -140,8 +140,16 @@ class InputRecords:
                 values[f"{name}.{key}"] = value
             if name in state.ages_s:
                 values[f"{name}.age_s"] = f"{state.ages_s[name]:.3f}"
-        level, message = _worst(complaints, warnings, state)
+        level, message = _worst(complaints, warnings, replace(state, stale=self._with_losses(state.stale)))
         return TaskReport("inputs", level, message, values)
+
+    def _with_losses(self, stale: str | None) -> str | None:
+        """Which inputs are too old, with what may keep the pictures of a camera among them from coming."""
+        if stale is None:
+            return None
+        old = {name: record.losses for name, record in self.records.items() if name in stale}
+        causes = {losses.silence() for losses in old.values() if losses is not None}
+        return "; ".join([stale, *sorted(filter(None, causes))])
 
 
 def _worst(complaints: list[str], warnings: list[str], state: InputState) -> tuple[Level, str]:

@@ -42,7 +42,7 @@ class PictureLosses:
         share = self.share()
         if share is None or share < SHARE_LOST or self._size_bytes is None or self._size_bytes < LARGE_BYTES:
             return ""
-        return f"about {share:.0%} of the pictures are lost, by their stamps; {self._likely(self._size_bytes)}"
+        return f"about {share:.0%} of the pictures are lost, by their stamps, {self._likely(self._size_bytes)}"
 
     def silence(self) -> str:
         """What may keep large pictures of a camera that publishes from coming, in words; "" for nothing."""
@@ -50,16 +50,18 @@ class PictureLosses:
         if share is not None and share < SHARE_LOST:
             return ""
         if self._size_bytes is None:
-            return f"if its pictures are larger than 0.5 MB: {remedy(fast_dds=self._fast_dds)}" if self._raw else ""
+            return f"perhaps as {self._cause('they')}" if self._raw else ""
         return self._likely(self._size_bytes) if self._size_bytes >= LARGE_BYTES else ""
 
     def _likely(self, size_bytes: int) -> str:
-        return f"likely as they are large ({size_bytes / 1e6:.1f} MB): {remedy(fast_dds=self._fast_dds)}"
+        return f"likely as {self._cause(f'pictures of {size_bytes / 1e6:.1f} MB')}"
 
-
-def remedy(*, fast_dds: bool) -> str:
-    """What lets large pictures through."""
-    if not fast_dds:
-        return "send them compressed"
-    profile = f"FASTRTPS_DEFAULT_PROFILES_FILE={config_file('fastdds.xml')}"
-    return f"start what sends them with {profile} (FASTDDS_... from Kilted on), or send them compressed"
+    def _cause(self, pictures: str) -> str:
+        """What keeps `pictures` from coming, and what lets them through."""
+        if not self._fast_dds:
+            return f"{pictures} are large: send them compressed"
+        profile = f"FASTRTPS_DEFAULT_PROFILES_FILE={config_file('fastdds.xml')}"
+        return (
+            f"{pictures} do not fit into Fast DDS's own shared memory (0.5 MB): start what sends them with {profile} "
+            "(FASTDDS_... from Kilted on), or send them compressed"
+        )
