@@ -173,14 +173,14 @@ def image_environment() -> dict[str, str]:
 def _planner_and_diagnostics(values: Mapping[str, str]) -> tuple[NodeProcess, NodeProcess]:
     use_sim_time = values[USE_SIM_TIME.name] == "true"
     file = values[PLANNER_FILE.name] or str(config_file("planner.param.yaml"))
-    topic = {camera: _topic(values, CAMERA_TOPIC, camera) for camera in _cameras(file)}
+    topic = {camera: topic_of(values, CAMERA_TOPIC, camera) for camera in cameras_of(file)}
     planner = NodeProcess(
         executable="planner_node",
         name=PLANNER,
         parameter_file=file,
         parameters={"use_sim_time": use_sim_time},
         remappings=(
-            ("~/input/odometry", _topic(values, ODOMETRY_TOPIC)),
+            ("~/input/odometry", topic_of(values, ODOMETRY_TOPIC)),
             *((f"~/input/camera/{camera}", topic[camera]) for camera in topic),
         ),
         environment=image_environment(),
@@ -266,7 +266,7 @@ def _whole_number(values: Mapping[str, str], argument: Argument, limits: tuple[i
     return int(number)
 
 
-def _topic(values: Mapping[str, str], argument: Argument, camera: str = "") -> str:
+def topic_of(values: Mapping[str, str], argument: Argument, camera: str = "") -> str:
     """The topic that an argument speaks of.
 
     Raises:
@@ -280,7 +280,7 @@ def _topic(values: Mapping[str, str], argument: Argument, camera: str = "") -> s
     return topic
 
 
-def _cameras(parameter_file: str) -> tuple[str, ...]:
+def cameras_of(parameter_file: str) -> tuple[str, ...]:
     """The planner's cameras: what its parameter file says, or the default where it says nothing.
 
     Raises:
