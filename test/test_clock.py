@@ -64,8 +64,26 @@ def test_time_that_stands_still_is_a_warning_until_it_moves() -> None:
         report = watch.report(0.05)
         assert report.level is Level.WARN
         assert report.message.startswith("simulated time has stood still for 0.")
+        assert "nobody" not in report.message
         tell(1.1)
         assert watch.report(0.05).level is Level.OK
+
+
+def test_a_clock_that_is_gone_is_told_apart_from_one_that_pauses() -> None:
+    with watched() as (_, watch, _leaps, tell):
+        tell(1.0)
+        world = watch._node.executor.get_nodes()
+        for node in world:
+            for publisher in list(node.publishers):
+                if publisher.topic_name == "/clock":
+                    node.destroy_publisher(publisher)
+        until_s = time.monotonic() + 10.0
+        while "nobody" not in watch.report(0.05).message and time.monotonic() < until_s:
+            time.sleep(0.01)
+        report = watch.report(0.05)
+    assert report.level is Level.WARN
+    assert report.message.startswith("simulated time has stood still for ")
+    assert report.message.endswith(" s: nobody publishes /clock")
 
 
 def test_two_clocks_are_named() -> None:

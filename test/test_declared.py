@@ -107,6 +107,17 @@ def test_what_cannot_be_set_now_is_refused_with_a_reason(values: dict[str, objec
             assert set_over_ros(executor, test, "planner", **{**defaults, "period_s": 1}).successful
 
 
+def test_a_parameter_that_the_node_does_not_have_is_refused_by_its_name() -> None:
+    with ros():
+        test, planner = Node("test"), PlannerNode(lambda _: StraightCore())
+        with closing(planner, test) as executor:
+            result = set_over_ros(executor, test, "planner", period_s=1.0, perod_s=2.0)
+            assert not result.successful
+            assert "undeclared" in result.reason
+            assert "perod_s (is period_s meant?)" in result.reason
+            assert planner.get_parameter("period_s").value == default_parameters("planner.param.yaml")["period_s"]
+
+
 def test_what_takes_effect_at_once_does() -> None:
     with ros("-p", "planner:status_period_s:=10.0"):
         test, planner = Node("test"), PlannerNode(lambda _: StraightCore())

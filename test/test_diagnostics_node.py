@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from flatrope_planner.msg import SpeculationStats
 from rclpy.node import Node
 from ros import Listener, closing, ros, spin_until
@@ -92,6 +92,16 @@ def test_the_planners_own_words_are_passed_on_and_go_stale() -> None:
             assert statuses(listener)["front_planner: model"].message == "loading"
             assert statuses(listener)["front_planner: model"].hardware_id == "car 7"
             assert level(listener, "liveness") == DiagnosticStatus.OK
+            assert level(listener, "drops") == DiagnosticStatus.STALE
+            # Nothing is published, and yet ticks are dropped.
+            counts = iter(range(10**6))
+
+            def publish_drops() -> None:
+                values = [KeyValue(key="ticks", value="1"), KeyValue(key="dropped_ticks", value=str(next(counts)))]
+                publisher.publish(DiagnosticArray(status=[DiagnosticStatus(name="x: planning", values=values), own]))
+
+            spin_until(executor, lambda: level(listener, "drops") == DiagnosticStatus.ERROR, publish_drops)
+            assert statuses(listener)["front_planner: drops"].message.startswith("100% of ticks dropped")
             spin_until(executor, lambda: passed_on(DiagnosticStatus.STALE))
 
 

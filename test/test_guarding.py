@@ -172,7 +172,43 @@ def test_the_late_plan_is_published_while_it_is_young_enough(done_s: float, publ
     assert len(play.published) == 1 + published
     assert (guard.counts.accepted, guard.counts.stale) == (int(published), int(not published))
     assert guard.counts.deadline_misses == 1
-    assert guard.report().level is (Level.OK if published else Level.ERROR)
+    assert guard.report().level is (Level.WARN if published else Level.ERROR)
+
+
+def test_a_slow_planner_is_told_how_long_its_ticks_take_and_what_to_do() -> None:
+    play = Playing(now_s=10.1)
+    guard = play.guard()
+    play.in_flight_s = 10.0
+    guard.watch(play, play.now_s)
+    play.in_flight_s, play.now_s = None, 13.1
+    guard.take(replace(tick(10.0), took_s=3.02))
+    cause = "; a tick takes 3.02 s and deadline_s is 1, max_plan_age_s 1.2: make ticks quicker (a smaller target, "
+    assert guard.report().message.startswith(f"not published: its observation was 3.10 s old{cause}")
+    # While the next one is being waited for too.
+    play.in_flight_s, play.newest_s, play.now_s = 13.5, 14.5, 14.6
+    guard.watch(play, play.now_s)
+    play.now_s = 14.7
+    guard.watch(play, play.now_s)
+    assert guard.report().message.startswith(f"the ego is being stopped: {LATE}{cause}")
+    # Late, but not too late.
+    play.in_flight_s = None
+    guard.take(replace(tick(13.5), took_s=1.15))
+    assert guard.report().message.startswith("plans are good, but late: a tick takes 1.15 s and")
+    play.now_s = 15.0
+    guard.take(replace(tick(14.9), took_s=0.1))
+    assert (guard.report().level, guard.report().message) == (Level.OK, "plans are good")
+
+
+def test_a_plan_of_an_observation_that_was_old_from_the_start_is_no_matter_of_slow_ticks() -> None:
+    play = Playing(now_s=11.2)
+    guard = play.guard()
+    play.in_flight_s = 10.0
+    guard.watch(play, play.now_s)
+    play.in_flight_s, play.now_s = None, 11.3
+    guard.take(replace(tick(10.0), took_s=0.1))
+    words = guard.report().message
+    assert "the tick took 0.10 s, but its observation was 1.20 s old when it began" in words
+    assert "deadline_s" not in words
 
 
 def test_a_late_plan_that_is_bad_does_not_take_the_place_of_the_newer_fallback() -> None:

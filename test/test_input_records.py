@@ -88,6 +88,21 @@ def test_several_publishers_and_those_that_are_not_heard_are_named() -> None:
     ]
 
 
+def test_a_rejection_of_long_ago_is_told_as_that() -> None:
+    record = InputRecord("/image")
+    record.take(5.0, refused)
+    record.take(5.1, used)
+    assert record.values(305.0, 1.0, DRIVER)["rejection"] == "image of 0 bytes (300 s ago)"
+
+
+def test_what_is_odd_about_messages_that_can_be_used_is_a_warning() -> None:
+    record = InputRecord("/odometry", oddity="header.frame_id is empty")
+    record.take(5.0, used)
+    state = InputState()
+    report = InputRecords(1.0, {"odometry": record}).report(5.5, {"odometry": DRIVER}, state)
+    assert (report.level, report.message) == (Level.WARN, "/odometry: header.frame_id is empty")
+
+
 def records(**used_s: float) -> InputRecords:
     return InputRecords(1.0, {name: InputRecord(f"/{name}", last_s=at, used_s=at) for name, at in used_s.items()})
 
@@ -109,7 +124,7 @@ def test_the_report_names_the_silent_and_counts_the_rejected() -> None:
         "odometry.rate_hz": "0.0",
         "odometry.received": "1",
         "odometry.rejected": "1",
-        "odometry.rejection": "image of 0 bytes",
+        "odometry.rejection": "image of 0 bytes (0 s ago)",
         "odometry.age_s": "0.031",
     }
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from flatrope_planner.nodes.monitoring import (
+    NO_PLAN,
     Level,
     MonitorSettings,
     PlannerMonitor,
@@ -70,7 +71,33 @@ def test_a_planner_that_lives_without_planning_is_alive_but_its_figures_are_stal
     monitor.heard(9.0)
     now = reports(monitor, 10.0)
     assert now["liveness"].level is Level.OK
-    assert now["latency"] == TaskReport("latency", Level.STALE, "no plan")
+    assert now["latency"] == TaskReport("latency", Level.STALE, NO_PLAN)
+    assert now["drops"].level is Level.STALE
+
+
+def test_ticks_that_are_dropped_while_no_plan_is_published_are_told() -> None:
+    monitor = PlannerMonitor(SETTINGS)
+    # One plan a second of which none is published, where two are due: each tick takes the place of another.
+    for second in range(20):
+        monitor.heard(float(second))
+        monitor.count(float(second), 5 + second, 3 + second)
+    drops = reports(monitor, 19.0)["drops"]
+    assert (drops.level, drops.message) == (Level.WARN, "50% of ticks dropped, and no plan is published")
+    # Of the last ten seconds, and of all.
+    assert drops.values == {"dropped": "10", "dropped_share": "0.500", "dropped_since_start": "22"}
+    # Another planner counts anew, and nothing is dropped.
+    monitor.count(19.5, 1, 0)
+    assert reports(monitor, 19.5)["drops"].level is Level.STALE
+    # Of a planner that is silent nothing is known any more.
+    assert reports(fed_counts(), 100.0)["drops"].level is Level.STALE
+
+
+def fed_counts() -> PlannerMonitor:
+    monitor = PlannerMonitor(SETTINGS)
+    monitor.heard(90.0)
+    monitor.count(89.0, 0, 0)
+    monitor.count(90.0, 0, 9)
+    return monitor
 
 
 def test_percentiles_of_each_stage() -> None:

@@ -58,7 +58,8 @@ class Drive:
         if "odometry" not in self.silent:
             stamp_ns = seconds_to_ns(self.time_s + self.ahead_s.get("odometry", 0.0))
             sample = replace(odometry(self.time_s), stamp_ns=stamp_ns)
-            self._odometry.publish(odometry_message(sample, "map", "ego_vehicle"))
+            frame_id = self.frame_ids.get("odometry", "map")
+            self._odometry.publish(odometry_message(sample, frame_id, "ego_vehicle"))
         for camera, publisher in self._images.items():
             if camera not in self.silent and round(self.time_s / STEP_S) % 2 == 0:
                 stamp_ns = seconds_to_ns(self.time_s + self.ahead_s.get(camera, 0.0))
@@ -276,6 +277,16 @@ def test_a_camera_that_comes_under_another_frame_is_told_and_not_mixed() -> None
     since = [[frame.stamp_ns > swapped_ns for frame in each.frames[WIDE]] for each in run.core.seen[seen:]]
     assert all(all(frames) or not any(frames) for frames in since)
     assert all(since[-1])
+
+
+def test_poses_in_a_frame_without_a_name_are_planned_from_and_told() -> None:
+    with scene() as run:
+        run.drive.frame_ids = {"odometry": ""}
+        run.go_until(lambda: bool(run.t0_s))
+        words = "/planner/input/odometry: header.frame_id is empty, and so is that of the plans"
+        run.go_until(lambda: run.told("inputs", DiagnosticStatus.WARN, words))
+        run.drive.frame_ids = {}
+        run.go_until(lambda: run.told("inputs", DiagnosticStatus.OK))
 
 
 def test_rates_and_ages_are_told() -> None:

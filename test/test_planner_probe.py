@@ -13,6 +13,7 @@ from ros import closing, ros
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import String
 
+from flatrope_planner.bringup.configuration import config_file
 from flatrope_planner.doctor.finding import Finding, Mark
 from flatrope_planner.doctor.planner_inputs import check_planner, start_planner_probe
 from flatrope_planner.nodes import qos
@@ -65,7 +66,7 @@ def asked(name: str) -> list[Finding]:
 def test_inputs_are_told_apart() -> None:
     with ros():
         planner, sensors = Node("pilot", namespace="/car"), Node("sensors")
-        for topic in ("arrives", "silent", "mismatch", "unfed"):
+        for topic in ("arrives", "silent", "mismatch", "unfed", "as_jpeg"):
             wanted = qos.REPORT if topic == "mismatch" else qos.IMAGE_INPUT
             planner.create_subscription(Image, f"{SPACE}/{topic}", ignore, wanted)
         planner.create_subscription(CompressedImage, f"{SPACE}/other_type", ignore, qos.IMAGE_INPUT)
@@ -79,6 +80,7 @@ def test_inputs_are_told_apart() -> None:
         sensors.create_publisher(Odometry, "/elsewhere/odometry", qos.BRIDGE_OUTPUT)
         with spinning(planner, sensors), elsewhere() as other:
             other.create_publisher(Image, f"{inputs}/other_type", BEST_EFFORT)
+            other.create_publisher(CompressedImage, f"{inputs}/as_jpeg/compressed", BEST_EFFORT)
             found = asked("/car/pilot")
     words = {each.facts["topic"].rpartition("/")[2]: each for each in found if each.check == "input"}
     assert {name: each.mark for name, each in words.items()} == {
@@ -86,11 +88,15 @@ def test_inputs_are_told_apart() -> None:
         "silent": Mark.FAIL,
         "mismatch": Mark.FAIL,
         "unfed": Mark.FAIL,
+        "as_jpeg": Mark.FAIL,
         "other_type": Mark.FAIL,
         "odometry": Mark.FAIL,
         "command": Mark.OK,
     }
     assert words["silent"].found == f"publisher but no data on {inputs}/silent (of /sensors)"
+    assert words["silent"].remedy.endswith(f"with the profile {config_file('fastdds.xml')}")
+    assert words["as_jpeg"].found == f"no publisher on {inputs}/as_jpeg, but {inputs}/as_jpeg/compressed has one"
+    assert words["as_jpeg"].remedy.startswith("set compressed: true")
     assert words["mismatch"].found.startswith(f"QoS mismatch on {inputs}/mismatch: /sensors: Best effort publisher and")
     assert words["unfed"].found.startswith(f"no publisher on {inputs}/unfed; sensor_msgs/msg/Image comes on ")
     assert words["other_type"].found.startswith(f"type mismatch on {inputs}/other_type: sensor_msgs/msg/Image is")

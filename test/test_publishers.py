@@ -93,7 +93,7 @@ def test_who_asks_for_more_than_is_offered_hears_nothing(
             (Image, IMAGE),
             "image_depth:=1",
             profile(RELIABLE),
-            f"nothing has come on {IMAGE}, though /car/driver publishes there",
+            f"nothing has come on {IMAGE}, though /car/driver publishes there, perhaps as they do not fit",
         ),
     ],
 )
@@ -104,6 +104,31 @@ def test_each_reason_not_to_be_heard_is_told(
         spin_until(run.executor, lambda: run.told("inputs", DiagnosticStatus.ERROR, words))
         # Of the others nobody has been started.
         assert run.told("inputs", DiagnosticStatus.ERROR, "no publisher on /planner/input/camera/front_tele")
+
+
+@pytest.mark.parametrize(
+    ("driven", "compressed", "words"),
+    [
+        ((CompressedImage, f"{IMAGE}/compressed"), False, f"but {IMAGE}/compressed has one: set compressed: true, and"),
+        ((CompressedImage, f"{IMAGE}/compressed"), True, f"but {IMAGE}/compressed has one: set camera_topic or"),
+        ((Image, f"{IMAGE}/raw"), True, ""),
+    ],
+)
+def test_pictures_that_come_in_the_other_form_are_found(driven: tuple[type, str], compressed: bool, words: str) -> None:
+    argument = f"planner:compressed:={str(compressed).lower()}"
+    with scene("-p", argument, drives=False) as run, driver(*driven, profile(RELIABLE)):
+        tele = "no publisher on /planner/input/camera/front_tele; "
+        spin_until(
+            run.executor,
+            lambda: run.told("inputs", DiagnosticStatus.ERROR, f"no publisher on {IMAGE}{words and ', '}{words}", tele),
+        )
+
+
+def test_raw_pictures_are_found_where_compressed_ones_are_asked_for() -> None:
+    remapped = ("-r", f"planner:~/input/camera/{WIDE}:=/roof/image/compressed", "-p", "planner:compressed:=true")
+    with scene(*remapped, drives=False) as run, driver(Image, "/roof/image", profile(RELIABLE)):
+        words = "no publisher on /roof/image/compressed, but /roof/image has one: set compressed: false, and"
+        spin_until(run.executor, lambda: run.told("inputs", DiagnosticStatus.ERROR, words))
 
 
 def test_a_publisher_that_falls_silent_and_one_that_goes_are_told_apart() -> None:

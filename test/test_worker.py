@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event
 
 import pytest
 from stand_ins import SPEC, StraightCore, feed
@@ -10,7 +11,7 @@ from stand_ins import SPEC, StraightCore, feed
 from flatrope_planner.domain import seconds_to_ns
 from flatrope_planner.errors import SetupError
 from flatrope_planner.nodes.inputs import PlannerInputs
-from flatrope_planner.nodes.monitoring import Level
+from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.worker import FinishedTick, PlanningWorker
 from flatrope_planner.planning.core import PlanningCore
 
@@ -171,6 +172,38 @@ def test_one_bad_tick_is_told_and_the_next_one_is_planned(kind: type[BaseExcepti
         polled_until(worker, lambda: len(delivered) == 2)
         assert levels(worker)["planning"] is Level.OK
         assert (worker.ticks, worker.failed_ticks) == (1, 1)
+
+
+def test_how_long_ticks_take_is_told_in_flight_and_afterwards() -> None:
+    inputs, core = PlannerInputs(SPEC.cameras), StraightCore()
+    core.gate.clear()
+    feed(inputs, 0.0, 3.0)
+    with working(inputs, lambda: core) as (worker, delivered):
+        polled_until(worker, core.planning.is_set)
+        assert worker.idle_s() == 0.0
+        wait_for(lambda: float(worker.reports()[1].values["in_flight_s"]) >= 0.05)
+        assert worker.reports()[1].message.startswith("no plan yet: the first one has been in the making for 0.")
+        core.gate.set()
+        polled_until(worker, lambda: len(delivered) == 1)
+        assert delivered[0].took_s >= 0.04
+        assert worker.reports()[1].message == f"1 plans made, the last in {delivered[0].took_s:.2f} s"
+        # Nothing more to plan from.
+        wait_for(lambda: (worker.idle_s() or 0.0) > 0.02)
+
+
+def test_until_the_model_is_loaded_the_draft_is_not_known() -> None:
+    worker = PlanningWorker(PlannerInputs(SPEC.cameras), StraightCore, lambda _: None, 0.5)
+    assert (worker.reports()[2].message, worker.idle_s()) == ("no model is loaded, and no draft", None)
+    gate = Event()
+
+    def load() -> PlanningCore:
+        gate.wait(PATIENCE_S)
+        return StraightCore()
+
+    with working(PlannerInputs(SPEC.cameras), load) as (worker, _):
+        assert worker.reports()[2] == TaskReport("draft", Level.OK, "the model is being loaded, and the draft with it")
+        gate.set()
+        wait_for(lambda: worker.reports()[2].message == "the target writes alone")
 
 
 def test_a_planner_that_cannot_be_reset_or_a_plan_that_cannot_be_sent_ends_no_thread() -> None:

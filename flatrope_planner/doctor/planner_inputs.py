@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from flatrope_planner.bringup.configuration import config_file
 from flatrope_planner.doctor.finding import Finding, Mark
 from flatrope_planner.doctor.probe import Probe
 from flatrope_planner.errors import SetupError
@@ -66,6 +67,9 @@ def _input(source: Mapping[str, Any]) -> Finding:
     if not publishers:
         if kind not in REQUIRED:
             return Finding(check, Mark.OK, f"{topic}: no publisher, and none is needed", facts=facts)
+        if source["elsewhere"]:
+            other, _, remedy = source["elsewhere"].partition(": ")
+            return Finding(check, Mark.FAIL, f"no publisher on {topic}, but {other}", remedy, facts)
         alike = f"; {kind} comes on {', '.join(source['alike'][:6])}" if source["alike"] else ""
         remedy = "start what publishes it, or remap the input (camera_topic:=, odometry_topic:=)"
         return Finding(check, Mark.FAIL, f"no publisher on {topic}{alike}", remedy, facts)
@@ -81,6 +85,10 @@ def _input(source: Mapping[str, Any]) -> Finding:
     if source["heard"] == 0 and kind in REQUIRED:
         nodes = ", ".join(sorted({each["node"] for each in publishers}))
         remedy = "is the source paused or out of order? Across containers: the same /dev/shm, or Fast DDS by UDP alone"
+        if kind == "sensor_msgs/msg/Image":
+            # Its own shared memory holds half a megabyte.
+            profile = config_file("fastdds.xml")
+            remedy += f"; pictures over 0.5 MB by Fast DDS: start what sends them with the profile {profile}"
         return Finding(check, Mark.FAIL, f"publisher but no data on {topic} (of {nodes})", remedy, facts)
     return Finding(check, Mark.OK, f"{topic} arrives", facts=facts)
 

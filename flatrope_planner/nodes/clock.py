@@ -54,7 +54,9 @@ class ClockWatch:
             return TaskReport("clock", Level.ERROR, message, values)
         still_s = now_s - self._moved_s
         if still_s > timeout_s:
-            return TaskReport("clock", Level.WARN, f"simulated time has stood still for {still_s:.1f} s", values)
+            nobody = "" if names else f": nobody publishes {CLOCK_TOPIC}"
+            words = f"simulated time has stood still for {still_s:.1f} s{nobody}"
+            return TaskReport("clock", Level.WARN, words, values)
         if len(names) > 1:
             message = f"several nodes publish {CLOCK_TOPIC}: {', '.join(names)}"
             return TaskReport("clock", Level.WARN, message, values)

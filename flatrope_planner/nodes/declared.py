@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
+from rclpy.exceptions import ParameterNotDeclaredException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -73,6 +74,7 @@ class DeclaredParameters(Generic[T]):
         for name in names:
             node.set_descriptor(name, self._descriptor(name, meanings[name]))
         node.add_on_set_parameters_callback(self._set)
+        _name_undeclared(node)
         _warn_of_unknown(node)
 
     def _descriptor(self, name: str, meaning: str) -> ParameterDescriptor:
@@ -146,12 +148,34 @@ def _declare(node: Node, name: str, rule: Rule, default: object) -> object:
     return value
 
 
+def _name_undeclared(node: Node) -> None:
+    """Have a parameter that the node does not have refused by its name, which rclpy loses on the way."""
+
+    def known(parameters: list[Parameter]) -> list[Parameter]:
+        unknown = [parameter.name for parameter in parameters if not node.has_parameter(parameter.name)]
+        if unknown:
+            # As rclpy does it next, with what it leaves of the names.
+            raise ParameterNotDeclaredException(_named(node, unknown))
+        return parameters
+
+    if hasattr(node, "add_pre_set_parameters_callback"):
+        # Humble's has none.
+        node.add_pre_set_parameters_callback(known)
+
+
+def _named(node: Node, unknown: Iterable[str]) -> list[str]:
+    """The names, each with the one that is meant if it is misspelt."""
+    known = list(node.get_parameters_by_prefix(""))
+    close = {name: get_close_matches(name, known, 1) for name in unknown}
+    return [f"{name} (is {near[0]} meant?)" if near else name for name, near in close.items()]
+
+
 def _warn_of_unknown(node: Node) -> None:
     """Name the parameters that were given but that the node does not have: most are misspelt."""
     known = list(node.get_parameters_by_prefix(""))
     # rclpy has no other way to ask for what was given but not declared.
     given = [name for name in node._parameter_overrides if not name.startswith(OF_ROS)]  # noqa: SLF001
-    unknown = {name: get_close_matches(name, known, 1) for name in given if name not in known}
+    unknown = [name for name in given if name not in known]
     if unknown:
-        named = [f"{name} (is {close[0]} meant?)" if close else name for name, close in unknown.items()]
-        node.get_logger().warning(f"parameters that this node does not have are ignored: {', '.join(named)}")
+        named = ", ".join(_named(node, unknown))
+        node.get_logger().warning(f"parameters that this node does not have are ignored: {named}")

@@ -20,6 +20,8 @@ from flatrope_planner.nodes.parameters import DiagnosticsParameters
 from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 
+# How the planner's status of its ticks ends.
+PLANNING = ": planning"
 STATUS = InputTopic("~/input/status", DiagnosticArray, qos.REPORT)
 
 
@@ -68,6 +70,10 @@ class DiagnosticsNode(Node):
         self._own_status_s = time.monotonic()
         self._monitor.heard(self._own_status_s)
         self._own_status = list(message.status)
+        for status in message.status:
+            if status.name.endswith(PLANNING):
+                told = {item.key: item.value for item in status.values}
+                self._monitor.count(self._own_status_s, _count(told.get("ticks")), _count(told.get("dropped_ticks")))
 
     def _publish(self) -> None:
         now_s, parameters = time.monotonic(), self._settings
@@ -114,6 +120,11 @@ def tick_figures(message: SpeculationStats) -> TickFigures:
         deadline_misses=int(message.deadline_misses),
         fallbacks=int(message.fallbacks),
     )
+
+
+def _count(text: str | None) -> int:
+    """A count in a status; 0 for what is none."""
+    return int(text) if text is not None and text.isdecimal() else 0
 
 
 def main() -> NoReturn:

@@ -13,6 +13,7 @@ from flatrope_planner.domain import Plan, Trajectory, ns_to_seconds, seconds_to_
 from flatrope_planner.errors import NotReadyError
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.parameters import PlannerParameters
+from flatrope_planner.nodes.slowness import Slowness
 from flatrope_planner.nodes.worker import FinishedTick
 from flatrope_planner.planning.consistency import Consistency, ConsistencyFinding
 from flatrope_planner.planning.driven_arc import EgoMoment
@@ -98,6 +99,8 @@ class _Lateness:
     """What is known of the tick that is or was in flight last."""
 
     t0_ns: int | None = None
+    # Of its observation, when the tick was seen first (s).
+    begun_age_s: float = 0.0
     missed: bool = False
     # A leap of the clock made it look late.
     waived: bool = False
@@ -139,6 +142,8 @@ class PlanGuard:
         self.counts = GuardCounts()
         self._last = Judgement()
         self._withheld = ""
+        # Of the tick that was finished last, where it was too late.
+        self._slowness: Slowness | None = None
 
     def adopt(self, settings: GuardSettings) -> None:
         """Judge by other settings from now on."""
@@ -150,7 +155,7 @@ class PlanGuard:
         with self._lock:
             self._fallback.reset()
             self._late, self._fallback_t0_ns = _Lateness(), None
-            self._last, self._withheld = Judgement(), ""
+            self._last, self._withheld, self._slowness = Judgement(), "", None
 
     def take(self, tick: FinishedTick) -> None:
         """Publish a plan, a fallback for it, or nothing; runs in the planning thread."""
@@ -158,6 +163,8 @@ class PlanGuard:
             now_ns = self._clock.now_ns()
             age_s = ns_to_seconds(now_ns - tick.ego.t0_ns)
             self._note_lateness(tick.ego.t0_ns, age_s)
+            late = self._late.missed or self._is_stale(age_s)
+            self._slowness = Slowness(age_s, self._late.begun_age_s, tick.took_s) if late else None
             if self._is_stale(age_s):
                 self.counts.stale += 1
                 self._withheld = f"not published: its observation was {_aged(age_s)}"
@@ -188,21 +195,28 @@ class PlanGuard:
         """What became of the plans: an error while the ego is being stopped."""
         with self._lock:
             counts, last, withheld = self.counts, self._last, self._withheld
+            settings, slowness = self._settings, self._slowness
             values = {name: str(value) for name, value in vars(counts).items()}
         values["consistency"] = last.finding.reason
         if last.comfort_exceeded:
             values["comfort_exceeded"] = "; ".join(last.comfort_exceeded)
+        slow = "" if slowness is None else slowness.words(settings.deadline_s, settings.max_plan_age_s)
         if withheld:
-            return TaskReport("plans", Level.ERROR, withheld, values)
+            return TaskReport("plans", Level.ERROR, "; ".join(filter(None, (withheld, slow))), values)
         if last.is_fallback:
-            return TaskReport("plans", Level.ERROR, f"the ego is being stopped: {last.fallback_reason}", values)
+            stopped = f"the ego is being stopped: {last.fallback_reason}"
+            # A plan that is refused for what it is will not be better for being quicker.
+            words = "; ".join(filter(None, (stopped, slow if last.pending else "")))
+            return TaskReport("plans", Level.ERROR, words, values)
         if last.finding.consistency is Consistency.INCONSISTENT:
             return TaskReport("plans", Level.WARN, f"rationale and trajectory differ: {last.finding.reason}", values)
+        if slow:
+            return TaskReport("plans", Level.WARN, f"plans are good, but late: {slow}", values)
         return TaskReport("plans", Level.OK, "plans are good" if counts.accepted else "no plan yet", values)
 
     def _note_lateness(self, t0_ns: int, age_s: float, *, leapt: bool = False) -> None:
         if self._late.t0_ns != t0_ns:
-            self._late = _Lateness(t0_ns)
+            self._late = _Lateness(t0_ns, age_s)
         late = self._late
         late.waived |= leapt
         if 0.0 < self._settings.deadline_s <= age_s and not late.waived and not late.missed:
@@ -263,7 +277,7 @@ class PlanGuard:
         self._send(PlacedTrajectory(trajectory, ego.t0_ns, ego.frame_id, ego.pose), judgement, tick)
 
     def _send(self, placed: PlacedTrajectory, judgement: Judgement, tick: FinishedTick | None) -> None:
-        self._last = judgement
+        self._last, self._withheld = judgement, ""
         self._publish(GuardedPlan(placed, judgement, tick, self.counts.deadline_misses, self.counts.fallbacks))
 
 

@@ -2,11 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flatrope_planner.errors import FlatropeError, reason
 from flatrope_planner.nodes.inputs import InputState
 from flatrope_planner.nodes.monitoring import Level, TaskReport
+from flatrope_planner.nodes.picture_losses import PictureLosses
 from flatrope_planner.nodes.publishers import Publishers
 
 # Arrivals that a rate is taken from.
@@ -25,11 +26,16 @@ class InputRecord:
     received: int = 0
     rejected: int = 0
     rejection: str = ""
+    rejected_s: float = 0.0
     last_s: float | None = None
     # When something came that could be used.
     used_s: float | None = None
     frame_id: str | None = None
     frame_changes: int = 0
+    # What is odd about the newest message that could be used, in words; "" for nothing.
+    oddity: str = ""
+    # Of a camera: whether its pictures arrive.
+    losses: PictureLosses | None = None
     _change: str = ""
     _changed_s: float = 0.0
     _arrivals_s: deque[float] = field(default_factory=lambda: deque(maxlen=RATE_ARRIVALS))
@@ -53,6 +59,7 @@ class InputRecord:
             self.used_s = now_s
             return None
         self.rejected += 1
+        self.rejected_s = now_s
         return self.rejection
 
     def changes_frame(self, now_s: float, frame_id: str) -> bool:
@@ -79,7 +86,8 @@ class InputRecord:
             return f"nothing on {self.topic} can be used: {self.rejection}"
         if (nobody := publishers.none_heard(self.topic)) is not None:
             return nobody
-        silent = f"though {', '.join(publishers.heard)} publishes there"
+        likely = self.losses.silence() if self.losses is not None else ""
+        silent = f"though {', '.join(publishers.heard)} publishes there{likely and f', {likely}'}"
         if self.last_s is None:
             return f"nothing has come on {self.topic}, {silent}"
         return f"nothing on {self.topic} for {now_s - self.last_s:.1f} s, {silent}"
@@ -91,6 +99,8 @@ class InputRecord:
             warnings.append(f"{self.topic} has several publishers: {', '.join(publishers.heard)}")
         if self._change and now_s - self._changed_s <= CHANGE_SHOWN_S:
             warnings.append(self._change)
+        lost = self.losses.warning() if self.losses is not None else ""
+        warnings += [f"{self.topic}: {words}" for words in (self.oddity, lost) if words]
         return warnings
 
     def values(self, now_s: float, timeout_s: float, publishers: Publishers) -> dict[str, str]:
@@ -103,7 +113,8 @@ class InputRecord:
             "rejected": str(self.rejected),
         }
         if self.rejection:
-            values["rejection"] = self.rejection
+            # It stays when all is well again: with its age nobody takes it for news.
+            values["rejection"] = f"{self.rejection} ({now_s - self.rejected_s:.0f} s ago)"
         if self.frame_id is not None:
             values |= {"frame_id": self.frame_id, "frame_changes": str(self.frame_changes)}
         return values
@@ -131,8 +142,16 @@ class InputRecords:
                 values[f"{name}.{key}"] = value
             if name in state.ages_s:
                 values[f"{name}.age_s"] = f"{state.ages_s[name]:.3f}"
-        level, message = _worst(complaints, [*warnings, *signs], state)
+        level, message = _worst(complaints, [*warnings, *signs], replace(state, stale=self._with_losses(state.stale)))
         return TaskReport("inputs", level, message, values)
+
+    def _with_losses(self, stale: str | None) -> str | None:
+        """Which inputs are too old, with what may keep the pictures of a camera among them from coming."""
+        if stale is None:
+            return None
+        old = {name: record.losses for name, record in self.records.items() if name in stale}
+        causes = {losses.silence() for losses in old.values() if losses is not None}
+        return "; ".join([stale, *sorted(filter(None, causes))])
 
 
 def _worst(complaints: list[str], warnings: list[str], state: InputState) -> tuple[Level, str]:

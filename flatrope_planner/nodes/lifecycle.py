@@ -82,7 +82,8 @@ class ManagedNode(LifecycleNodeMixin, Node):
         if self._trouble:
             return TaskReport("lifecycle", Level.ERROR, f"{state}: {self._trouble}", values)
         if self._mistakable:
-            return TaskReport("lifecycle", Level.WARN, f"{state}: {self._mistakable}", values)
+            # Both may be planning, and who follows one follows now this, now that.
+            return TaskReport("lifecycle", Level.ERROR, f"{state}: {self._mistakable}", values)
         if state == "active":
             return TaskReport("lifecycle", Level.OK, state, values)
         return TaskReport("lifecycle", Level.WARN, f"{state}: {MEANINGS.get(state, 'in between')}", values)
@@ -95,7 +96,7 @@ class ManagedNode(LifecycleNodeMixin, Node):
             "" if count < 2 else f"{count} nodes are called {self.get_fully_qualified_name()}; rename or end one"
         )
         if mistakable and not self._mistakable:
-            self.get_logger().warning(mistakable)
+            self.get_logger().error(mistakable)
         self._mistakable = mistakable
         return count
 

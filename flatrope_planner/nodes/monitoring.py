@@ -14,6 +14,7 @@ import numpy as np
 from flatrope_planner.domain import ns_to_seconds
 
 PERCENTILES = (50, 90, 99)
+NO_PLAN = "no plan is published; the planner's own plans, planning and inputs say why"
 
 
 class Level(IntEnum):
@@ -91,6 +92,8 @@ class PlannerMonitor:
         """Begin with empty windows."""
         self._settings = settings
         self._ticks: deque[tuple[float, TickFigures]] = deque()
+        # Plans made and ticks dropped since the planner's start, by its status, which is told without plans too.
+        self._counts: deque[tuple[float, int, int]] = deque()
         self._heard_s: float | None = None
 
     def adopt(self, settings: MonitorSettings) -> None:
@@ -100,6 +103,12 @@ class PlannerMonitor:
     def heard(self, now_s: float) -> None:
         """Note a sign of life."""
         self._heard_s = now_s
+
+    def count(self, now_s: float, ticks: int, dropped_ticks: int) -> None:
+        """Take in what the planner says to have planned and dropped since its start."""
+        if self._counts and (ticks < self._counts[-1][1] or dropped_ticks < self._counts[-1][2]):
+            self._counts.clear()
+        self._counts.append((now_s, ticks, dropped_ticks))
 
     def take(self, now_s: float, figures: TickFigures) -> None:
         """Take in a tick; a planner that counts from the start again, or a clock set back, empties the window."""
@@ -112,8 +121,9 @@ class PlannerMonitor:
 
     def reports(self, now_s: float, why_silent: str | None = None) -> list[TaskReport]:
         """The state of all tasks; `why_silent` is told of a planner that is."""
-        while self._ticks and now_s - self._ticks[0][0] > self._settings.window_s:
-            self._ticks.popleft()
+        for window_of in (self._ticks, self._counts):
+            while window_of and now_s - window_of[0][0] > self._settings.window_s:
+                window_of.popleft()
         silent = self._silence(now_s)
         if silent and why_silent:
             silent = f"{silent}: {why_silent}"
@@ -126,8 +136,10 @@ class PlannerMonitor:
             "speculation": self._speculation,
         }
         if silent is not None or not window or now_s - self._ticks[-1][0] > self._settings.stale_after_s:
-            message = silent or "no plan"
-            return [_liveness(silent), *(TaskReport(task, Level.STALE, message) for task in tasks)]
+            stale = {task: TaskReport(task, Level.STALE, silent or NO_PLAN) for task in tasks}
+            if silent is None:
+                stale["drops"] = self._unpublished_drops() or stale["drops"]
+            return [_liveness(silent), *stale.values()]
         return [_liveness(silent), *(report(window) for report in tasks.values())]
 
     def _silence(self, now_s: float) -> str | None:
@@ -161,6 +173,23 @@ class PlannerMonitor:
         rate_hz = (len(window) - 1) / span_s
         values = {"plans": str(len(window)), "rate_hz": f"{rate_hz:.2f}", "ticks": str(window[-1].ticks)}
         return TaskReport("rate", self._settings.rate_hz.level(rate_hz), f"{rate_hz:.2f} plans a second", values)
+
+    def _unpublished_drops(self) -> TaskReport | None:
+        """What is dropped while no plan is published; None if nothing is, or the planner has not said."""
+        if not self._counts:
+            return None
+        (_, first_ticks, first_dropped), (_, ticks, dropped_ticks) = self._counts[0], self._counts[-1]
+        dropped = dropped_ticks - first_dropped
+        if not dropped:
+            return None
+        share = dropped / (ticks - first_ticks + dropped)
+        values = {
+            "dropped": str(dropped),
+            "dropped_share": f"{share:.3f}",
+            "dropped_since_start": str(dropped_ticks),
+        }
+        words = f"{share:.0%} of ticks dropped, and no plan is published"
+        return TaskReport("drops", self._settings.dropped_share.level(share), words, values)
 
     def _drops(self, window: Sequence[TickFigures]) -> TaskReport:
         planned = window[-1].ticks - window[0].ticks

@@ -15,10 +15,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
+import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from nav_msgs.msg import Path as PathMessage
 from rclpy.clock import Clock, ClockType
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image, PointCloud2
@@ -41,6 +43,7 @@ from flatrope_planner.nodes.clock import ClockWatch
 from flatrope_planner.nodes.declared import Changes, DeclaredParameters
 from flatrope_planner.nodes.ego_status import with_odometry
 from flatrope_planner.nodes.guarding import GuardedPlan, PlanGuard, guard_settings
+from flatrope_planner.nodes.idleness import Idleness
 from flatrope_planner.nodes.input_records import InputRecord, InputRecords
 from flatrope_planner.nodes.input_topics import COMMAND, POINTS, input_topics
 from flatrope_planner.nodes.inputs import PlannerInputs
@@ -48,6 +51,7 @@ from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.obstacles import obstacle_points
 from flatrope_planner.nodes.parameters import PlannerParameters
+from flatrope_planner.nodes.picture_losses import PictureLosses
 from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import PlanningWorker
@@ -64,6 +68,9 @@ WARN_EVERY_S = 5.0
 # What loading a model imports beside ROS.
 LIBRARIES = ("torch", "transformers", "safetensors", "tokenizers")
 READ_AT_CONFIGURE = "read at configure: deactivate and clean up, set it, then configure and activate"
+
+FAST_DDS = "fastrtps"
+NO_FRAME = "header.frame_id is empty, and so is that of the plans: name the frame of the poses, such as map or odom"
 
 LoadCore = Callable[[PlannerParameters], PlanningCore]
 
@@ -84,6 +91,8 @@ class PlannerNode(ManagedNode):
         self._load = load
         self._fed_by: list[Subscription] = []
         self._logged: set[str] = set()
+        logger = self.get_logger()
+        self._idleness = Idleness(logger.warning, logger.info)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._begin_empty()
         self._create_publishers()
@@ -99,11 +108,20 @@ class PlannerNode(ManagedNode):
         self._begin_empty()
         self._bridge = find_bridge()
         self._create_subscriptions()
+        begun_s = time.monotonic()
         self._worker.start()
         loaded = self._worker.wait_until_loaded()
-        if not loaded:
+        if loaded:
+            self.get_logger().info(f"{self._settings.target} is loaded, in {time.monotonic() - begun_s:.1f} s")
+        else:
             self._destroy_subscriptions()
         return loaded
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Begin to plan."""
+        self._worker.begin()
+        self.get_logger().info("active: plans as soon as all inputs are there")
+        return super().on_activate(state)
 
     def rest(self) -> None:
         """Plan no longer; a plan in flight is not published."""
@@ -167,6 +185,9 @@ class PlannerNode(ManagedNode):
             name: InputRecord(self.resolve_topic_name(topic.name), optional=name == COMMAND)
             for name, topic in topics.items()
         }
+        raw, fast_dds = not self._settings.compressed, FAST_DDS in rclpy.get_rmw_implementation_identifier()
+        for camera in self._settings.cameras:
+            records[camera_input(camera)].losses = PictureLosses(raw=raw, fast_dds=fast_dds)
         return InputRecords(self._settings.input_timeout_s, records)
 
     def _create_subscriptions(self) -> None:
@@ -188,10 +209,13 @@ class PlannerNode(ManagedNode):
             frame = camera_frame(message, self._bridge)
             # Before anything is forgotten for it.
             self._inputs.check(frame.stamp_ns)
-            if self._records.records[camera_input(camera)].changes_frame(time.monotonic(), message.header.frame_id):
+            record = self._records.records[camera_input(camera)]
+            if record.changes_frame(time.monotonic(), message.header.frame_id):
                 self._inputs.forget_camera(camera)
                 self._identity.forget(camera)
             self._identity.look(camera, frame.image, message.header.frame_id)
+            if record.losses is not None:
+                record.losses.take(frame.stamp_ns, len(message.data))
             self._inputs.add_image(camera, frame)
 
         self._take(camera_input(camera), use)
@@ -202,6 +226,7 @@ class PlannerNode(ManagedNode):
             # A stamp that lies must not reach the motion that is made of many.
             self._inputs.check(sample.stamp_ns)
             self._inputs.add_odometry(self._motion.take(sample), message.header.frame_id)
+            self._records.records[ODOMETRY].oddity = "" if message.header.frame_id else NO_FRAME
             if self._obstacles is not None:
                 self._obstacles.vehicle_frame = message.child_frame_id
 
@@ -274,6 +299,8 @@ class PlannerNode(ManagedNode):
             self._log_signs(signs)
             inputs = self._records.report(time.monotonic(), publishers, self._inputs.state(), signs)
             reports.append(with_odometry(inputs, self._motion))
+        idle_s = self._worker.idle_s() if self._trajectory.is_activated else None
+        reports = self._idleness.shown(reports, idle_s, self._settings.input_timeout_s)
         self._log_problems(reports)
         stamp = to_time(self.get_clock().now().nanoseconds)
         self._status.publish(diagnostic_array(reports, stamp, node_name=self.get_name(), hardware_id=""))

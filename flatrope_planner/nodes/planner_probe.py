@@ -18,6 +18,7 @@ from rclpy.qos import QoSCompatibility, QoSProfile, QoSReliabilityPolicy, qos_ch
 from rosgraph_msgs.msg import Clock
 
 from flatrope_planner.nodes import qos
+from flatrope_planner.nodes.picture_forms import other_form
 
 # Longest times to find the planner, and to hear its inputs, its status and the clock (s).
 FIND_S, LISTEN_S = 4.0, 3.0
@@ -124,7 +125,14 @@ class PlannerProbe(Node):
             for name, kinds in self.get_topic_names_and_types()
             if kind in kinds and name != topic and self.count_publishers(name)
         ]
-        return {"topic": topic, "type": kind, "publishers": publishers, "heard": self._heard.get(topic), "alike": alike}
+        return {
+            "topic": topic,
+            "type": kind,
+            "publishers": publishers,
+            "heard": self._heard.get(topic),
+            "alike": alike,
+            "elsewhere": "" if publishers else other_form(self, topic, kind),
+        }
 
     def _uses_sim_time(self, planner: str) -> bool | None:
         answer = self._ask(GetParameters, f"{planner}/get_parameters", GetParameters.Request(names=["use_sim_time"]))

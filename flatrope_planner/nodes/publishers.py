@@ -13,6 +13,7 @@ from rclpy.qos import (
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from flatrope_planner.nodes.input_topics import InputTopic
+from flatrope_planner.nodes.picture_forms import other_form
 
 # What rcl calls the node of a publisher that it has heard of before its node.
 UNRESOLVED = "_NODE_NAME_UNKNOWN_"
@@ -26,6 +27,8 @@ class Publishers:
     heard: tuple[str, ...] = ()
     # Why those of the others do not, each in words that name the node.
     unheard: tuple[str, ...] = ()
+    # Where what is asked for comes in another form, where there are no publishers; "" for nowhere.
+    elsewhere: str = ""
 
     @property
     def count(self) -> int:
@@ -35,20 +38,22 @@ class Publishers:
     def none_heard(self, topic: str) -> str | None:
         """Why nothing can come on `topic`, in words; None if something could."""
         if self.count == 0:
-            return f"no publisher on {topic}"
+            return f"no publisher on {topic}{self.elsewhere and f', but {self.elsewhere}'}"
         return None if self.heard else f"{topic} cannot be heard: {'; '.join(self.unheard)}"
 
 
 def publishers_of(node: Node, topic: InputTopic) -> Publishers:
     """The publishers that `node` has found for one of its inputs."""
     heard, unheard = [], []
-    for info in node.get_publishers_info_by_topic(node.resolve_topic_name(topic.name)):
+    name = node.resolve_topic_name(topic.name)
+    for info in node.get_publishers_info_by_topic(name):
         why = _why_unheard(info, topic)
         if why is None:
             heard.append(_full_name(info))
         else:
             unheard.append(f"{_full_name(info)} {why}")
-    return Publishers(tuple(heard), tuple(unheard))
+    elsewhere = "" if heard or unheard else other_form(node, name, topic.type_name)
+    return Publishers(tuple(heard), tuple(unheard), elsewhere)
 
 
 def mismatch(offered: QoSProfile, asked: QoSProfile) -> str | None:

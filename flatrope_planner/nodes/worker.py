@@ -1,5 +1,6 @@
 """The planning thread: loads the planner, then plans tick by tick. Knows no ROS: it is polled and it calls back."""
 
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ class FinishedTick:
     # Counts since the start, this tick included unless it failed.
     ticks: int
     dropped_ticks: int
+    # How long the planner was at it (s of real time).
+    took_s: float = 0.0
 
 
 class PlanningWorker:
@@ -56,6 +59,10 @@ class PlanningWorker:
         # Newest time when the tick in flight began, and ticks that have fallen due since.
         self._begun_t0_ns = self._newest_ns = self._missed = 0
         self.ticks = self.dropped_ticks = self.failed_ticks = 0
+        # When the plan in flight was begun, None for none, and when there was cause to plan last (s, steady).
+        self._begun_s: float | None = None
+        self._planned_s = time.monotonic()
+        self._took_s = 0.0
         self._load_failure = self._tick_failure = ""
         self._health = SpeculationHealth()
 
@@ -105,6 +112,18 @@ class PlanningWorker:
         with self._wakes:
             self._period_ns = seconds_to_ns(period_s)
 
+    def begin(self) -> None:
+        """Be polled from now on: that nothing was planned before is as it should be."""
+        with self._wakes:
+            self._planned_s = time.monotonic()
+
+    def idle_s(self) -> float | None:
+        """How long nothing has been planned (s), 0 while a tick is in flight; None where nothing is loaded."""
+        with self._wakes:
+            if not self._loaded:
+                return None
+            return 0.0 if self._begun_s is not None else time.monotonic() - self._planned_s
+
     def poll(self) -> None:
         """Start a tick if one is due and none is in flight; count it as dropped if one is."""
         newest_ns = self._inputs.newest_t0_ns()
@@ -121,7 +140,7 @@ class PlanningWorker:
     def reports(self) -> list[TaskReport]:
         """The state of the model and of planning."""
         with self._wakes:
-            return [self._model_report(), self._planning_report(), speculation_report(self._health)]
+            return [self._model_report(), self._planning_report(), self._draft_report()]
 
     def _is_due(self, newest_ns: int) -> bool:
         """Whether a period has passed since the last plan, or there is none, or time began anew."""
@@ -153,12 +172,26 @@ class PlanningWorker:
             "ticks": str(self.ticks),
             "dropped_ticks": str(self.dropped_ticks),
             "failed_ticks": str(self.failed_ticks),
+            "last_tick_s": f"{self._took_s:.2f}",
         }
+        in_flight = ""
+        if self._begun_s is not None:
+            in_flight_s = time.monotonic() - self._begun_s
+            values["in_flight_s"] = f"{in_flight_s:.2f}"
+            in_flight = f": the first one has been in the making for {in_flight_s:.1f} s"
         if self._tick_failure:
             return TaskReport("planning", Level.ERROR, f"the last tick failed: {self._tick_failure}", values)
         if not self.ticks:
-            return TaskReport("planning", Level.WARN, "no plan yet", values)
-        return TaskReport("planning", Level.OK, f"{self.ticks} plans made", values)
+            return TaskReport("planning", Level.WARN, f"no plan yet{in_flight}", values)
+        return TaskReport("planning", Level.OK, f"{self.ticks} plans made, the last in {self._took_s:.2f} s", values)
+
+    def _draft_report(self) -> TaskReport:
+        if self._loaded:
+            return speculation_report(self._health)
+        # Who drafts is not known before.
+        loading = self._thread.ident is not None and not self._load_failure
+        words = "the model is being loaded, and the draft with it" if loading else "no model is loaded, and no draft"
+        return TaskReport("draft", Level.OK, words)
 
     def _run(self) -> None:
         core = self._loaded_core()
@@ -197,6 +230,7 @@ class PlanningWorker:
             return None
         with self._wakes:
             self._loaded = True
+            self._planned_s = time.monotonic()
             self._health = core.health
             self._wakes.notify_all()
         return core
@@ -216,8 +250,11 @@ class PlanningWorker:
         with self._wakes:
             self._last_t0_ns = observation.t0_ns
             self._in_flight_t0_ns = observation.t0_ns if epoch == self._epoch else None
+            self._begun_s = begun_s = time.monotonic()
         plan, failure = _planned(core, observation)
         with self._wakes:
+            self._planned_s, self._begun_s = time.monotonic(), None
+            took_s = self._took_s = self._planned_s - begun_s
             self._tick_failure = failure
             self.failed_ticks += plan is None
             if plan is not None:
@@ -226,7 +263,7 @@ class PlanningWorker:
                 return
             self._in_flight_t0_ns = None
             self.ticks += plan is not None
-            finished = FinishedTick(plan, failure, ego, self.ticks, self.dropped_ticks)
+            finished = FinishedTick(plan, failure, ego, self.ticks, self.dropped_ticks, took_s)
         self._deliver(finished)
 
 

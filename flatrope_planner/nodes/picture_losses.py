@@ -1,0 +1,67 @@
+"""Whether pictures are lost on their way, as the gaps between their stamps tell, and the likely cause."""
+
+from collections import deque
+from itertools import pairwise
+
+from flatrope_planner.bringup.configuration import config_file
+
+# Fast DDS's own segment of shared memory is this large; a picture that does not fit seldom arrives (bytes).
+LARGE_BYTES = 500_000
+# Stamps that are remembered, gaps that are enough to judge by, and the share that is a fault.
+STAMPS, GAPS_ENOUGH, SHARE_LOST = 32, 16, 0.5
+# The gap that this share of all is shorter than is one period: the odd burst of a driver is none.
+PERIOD_SHARE = 0.1
+
+
+class PictureLosses:
+    """The newest pictures of one camera."""
+
+    def __init__(self, *, raw: bool, fast_dds: bool) -> None:
+        """Know nothing yet of pictures that come raw or compressed, by Fast DDS or another middleware."""
+        self._raw, self._fast_dds = raw, fast_dds
+        self._stamps_ns: deque[int] = deque(maxlen=STAMPS)
+        self._size_bytes: int | None = None
+
+    def take(self, stamp_ns: int, size_bytes: int) -> None:
+        """Note a picture that came."""
+        if self._stamps_ns and stamp_ns <= self._stamps_ns[-1]:
+            self._stamps_ns.clear()
+        self._stamps_ns.append(stamp_ns)
+        self._size_bytes = size_bytes
+
+    def share(self) -> float | None:
+        """How many of the pictures did not come, 0 to 1; None where too few came to tell."""
+        gaps_ns = sorted(later - earlier for earlier, later in pairwise(self._stamps_ns))
+        if len(gaps_ns) < GAPS_ENOUGH:
+            return None
+        period_ns = gaps_ns[int(PERIOD_SHARE * len(gaps_ns))]
+        return max(0.0, 1.0 - period_ns * len(gaps_ns) / sum(gaps_ns))
+
+    def warning(self) -> str:
+        """What is lost and why, in words; "" for large pictures that arrive, and for all small ones."""
+        share = self.share()
+        if share is None or share < SHARE_LOST or self._size_bytes is None or self._size_bytes < LARGE_BYTES:
+            return ""
+        return f"about {share:.0%} of the pictures are lost, by their stamps, {self._likely(self._size_bytes)}"
+
+    def silence(self) -> str:
+        """What may keep large pictures of a camera that publishes from coming, in words; "" for nothing."""
+        share = self.share()
+        if share is not None and share < SHARE_LOST:
+            return ""
+        if self._size_bytes is None:
+            return f"perhaps as {self._cause('they')}" if self._raw else ""
+        return self._likely(self._size_bytes) if self._size_bytes >= LARGE_BYTES else ""
+
+    def _likely(self, size_bytes: int) -> str:
+        return f"likely as {self._cause(f'pictures of {size_bytes / 1e6:.1f} MB')}"
+
+    def _cause(self, pictures: str) -> str:
+        """What keeps `pictures` from coming, and what lets them through."""
+        if not self._fast_dds:
+            return f"{pictures} are large: send them compressed"
+        profile = f"FASTRTPS_DEFAULT_PROFILES_FILE={config_file('fastdds.xml')}"
+        return (
+            f"{pictures} do not fit into Fast DDS's own shared memory (0.5 MB): start what sends them with {profile} "
+            "(FASTDDS_... from Kilted on), or send them compressed"
+        )
