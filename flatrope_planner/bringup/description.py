@@ -70,9 +70,15 @@ BAG = Argument("bag", "out/demo/run.mcap", "the bag to play: rosbag2 folder, .mc
 RATE = Argument("rate", "1.0", "recorded seconds a second")
 LOOP = Argument("loop", "false", "begin again at the end", ("true", "false"))
 START_DELAY = Argument("start_delay_s", "0.0", "seconds until the first message, for the nodes to load")
+EVERYTHING = Argument(
+    "everything",
+    "false",
+    "play also what the nodes of then said: plans, statuses, commands for actuators",
+    ("true", "false"),
+)
 RATE_LIMITS, START_DELAY_LIMITS = (0.01, 100.0), (0.0, 600.0)
 
-PLAY_ARGUMENTS = (BAG, RATE, LOOP, START_DELAY)
+PLAY_ARGUMENTS = (BAG, RATE, LOOP, START_DELAY, EVERYTHING)
 PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, AUTOSTART, PLANNER_FILE, CAMERA_TOPIC, ODOMETRY_TOPIC)
 # A name of ROS: words of letters, digits and underscores that begin with no digit, separated by slashes.
 _WORDS = r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*"
@@ -224,6 +230,7 @@ def _bag_player(values: Mapping[str, str]) -> NodeProcess:
             "bag": str(Path(values[BAG.name]).absolute()),
             "rate": _number(values, RATE, RATE_LIMITS),
             "loop": values[LOOP.name] == "true",
+            "everything": values[EVERYTHING.name] == "true",
             "start_delay_s": _number(values, START_DELAY, START_DELAY_LIMITS),
         },
         environment=image_environment(),
