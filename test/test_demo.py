@@ -58,7 +58,7 @@ def contents(folder: Path) -> dict[str, str]:
         (["family:=lead,"], "family is 'lead,', expected tour"),
         (["real_time_factor:=nan"], "real_time_factor is 'nan', expected a number of [0, 100]"),
         (["role:=a/"], "role is 'a/', expected a name"),
-        (["params_file:=none.yaml"], "none.yaml is no parameter file"),
+        (["params_file:=none.yaml"], "none.yaml does not exist, expected a parameter file"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_starts(

@@ -133,7 +133,10 @@ class ProcessGroup:
 def command_line(process: NodeProcess) -> list[str]:
     """The command that runs a node with this very Python."""
     command = [*process.prefix, sys.executable, "-m", "flatrope_planner.nodes", process.executable, "--ros-args"]
-    command += ["-r", f"__node:={process.name}", "--params-file", process.parameter_file]
+    command += ["-r", f"__node:={process.name}"]
+    if process.namespace:
+        command += ["-r", f"__ns:={process.namespace}"]
+    command += ["--params-file", process.parameter_file]
     for name, value in process.parameters.items():
         command += ["-p", f"{name}:={_parameter_text(value)}"]
     for source, target in process.remappings:

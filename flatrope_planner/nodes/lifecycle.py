@@ -91,9 +91,9 @@ class ManagedNode(LifecycleNodeMixin, Node):
         """How many nodes have this node's name; more than one is told in the log, once each time it happens."""
         own = (self.get_name(), self.get_namespace())
         count = int(self.get_node_names_and_namespaces().count(own))
-        mistakable = (
-            "" if count < 2 else f"{count} nodes are called {self.get_fully_qualified_name()}; rename or end one"
-        )
+        name = self.get_fully_qualified_name()
+        remedy = "end one, or start it with another name (node_name:=, namespace:=, or -r __node:=)"
+        mistakable = "" if count < 2 else f"{count} nodes are called {name}; {remedy}"
         if mistakable and not self._mistakable:
             self.get_logger().warning(mistakable)
         self._mistakable = mistakable
