@@ -178,4 +178,4 @@ def test_a_localisation_that_was_corrected_ends_what_was_planned_before_it() -> 
         inputs.add_odometry(sample, frame_id)
     # Pictures are as good as before.
     assert told == [seconds_to_ns(3.0)] * 2
-    assert "as its frames were ('', '') and are ('odom', '')" in str(inputs.missing())
+    assert "as it was of '' in '' and is of '' in 'odom'" in str(inputs.missing())

@@ -128,6 +128,13 @@ def test_numbers_that_are_none_are_refused(path: str, value: float) -> None:
         placed_trajectory(message)
 
 
+def test_a_trajectory_faster_than_any_vehicle_is_refused() -> None:
+    message = trajectory_message(placed(), "nano")
+    message.points[40].speed = 1e9
+    with pytest.raises(InputError, match="a speed beyond 100 m/s"):
+        placed_trajectory(message)
+
+
 def test_a_trajectory_without_headings_is_refused() -> None:
     message = trajectory_message(placed(), "nano")
     message.points[30].pose.orientation = Quaternion(x=0.0, y=0.0, z=0.0, w=0.0)

@@ -137,17 +137,32 @@ def test_a_model_that_needs_other_cameras_is_told() -> None:
         assert "the target needs front_wide, front_tele" in worker.reports()[0].message
 
 
-def test_one_bad_tick_is_told_and_the_next_one_is_planned() -> None:
+class PanicException(BaseException):
+    """As libraries in Rust raise it: no Exception."""
+
+
+@pytest.mark.parametrize("error", [PanicException("index out of bounds"), SystemExit(3)])
+def test_a_library_that_panics_while_loading_is_told(error: BaseException) -> None:
+    def load() -> PlanningCore:
+        raise error
+
+    with working(PlannerInputs(SPEC.cameras), load) as (worker, _):
+        assert not worker.wait_until_loaded()
+        assert f"model not loaded: {type(error).__name__}: {error} (load, line" in worker.reports()[0].message
+
+
+@pytest.mark.parametrize("kind", [ValueError, PanicException, SystemExit])
+def test_one_bad_tick_is_told_and_the_next_one_is_planned(kind: type[BaseException]) -> None:
     inputs, core = PlannerInputs(SPEC.cameras), StraightCore()
     feed(inputs, 0.0, 3.0)
 
     def burst() -> None:
-        raise ValueError("out of cheese")  # noqa: EM101
+        raise kind("out of cheese")  # noqa: EM101
 
     core.fail = burst
     with working(inputs, lambda: core) as (worker, delivered):
         polled_until(worker, lambda: levels(worker)["planning"] is Level.ERROR)
-        assert "ValueError: out of cheese" in worker.reports()[1].message
+        assert f"{kind.__name__}: out of cheese" in worker.reports()[1].message
         # Whoever guards the plans hears of it.
         assert [(tick.plan, tick.ego.t0_ns, tick.ticks) for tick in delivered] == [(None, seconds_to_ns(3.0), 0)]
         assert "out of cheese" in delivered[0].failure

@@ -16,7 +16,7 @@ from flatrope_planner.msg import PlannedPoint, PlannedTrajectory
 from flatrope_planner.msg import Rationale as RationaleMessage
 from flatrope_planner.msg import RationaleToken as RationaleTokenMessage
 from flatrope_planner.planning.judgement import Judgement
-from flatrope_planner.planning.odometry import UNIT_LENGTHS
+from flatrope_planner.planning.odometry import MAX_SPEED_MPS, UNIT_LENGTHS
 from flatrope_planner.planning.placement import PlacedTrajectory
 from flatrope_planner.planning.pose import Pose, rotation_matrix, turned_about_z
 
@@ -85,8 +85,9 @@ def placed_trajectory(message: PlannedTrajectory) -> PlacedTrajectory:
         speed_mps=np.array([point.speed for point in message.points], dtype=np.float64),
         action=np.array([[point.acceleration, point.curvature] for point in message.points], dtype=np.float64),
     )
-    if not (np.all(np.isfinite(trajectory.speed_mps)) and np.all(np.isfinite(trajectory.action))):
-        msg = "trajectory with a speed, acceleration or curvature that is not finite"
+    # Comparisons with NaN are false.
+    if not (np.all(np.abs(trajectory.speed_mps) <= MAX_SPEED_MPS) and np.all(np.isfinite(trajectory.action))):
+        msg = f"trajectory with a speed beyond {MAX_SPEED_MPS:g} m/s, or an action that is not finite"
         raise InputError(msg)
     return PlacedTrajectory(trajectory, to_nanoseconds(message.header.stamp), message.header.frame_id, pose_t0)
 
@@ -126,7 +127,6 @@ def _poses(placed: PlacedTrajectory) -> list[Pose]:
 def _require_poses(poses: Sequence[Pose]) -> None:
     position_m = np.array([pose.position_m for pose in poses])
     length = np.linalg.norm([pose.quaternion_xyzw for pose in poses], axis=1)
-    # Comparisons with NaN are false.
     if not (np.all(np.isfinite(position_m)) and np.all((length >= UNIT_LENGTHS[0]) & (length <= UNIT_LENGTHS[1]))):
         msg = "trajectory with a pose that is none: a place that is not finite, or a quaternion that is no unit one"
         raise InputError(msg)

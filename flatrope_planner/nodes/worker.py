@@ -176,7 +176,7 @@ class PlanningWorker:
                     core.reset()
                     drive = epoch
                 self._tick(core, epoch)
-            except Exception as err:
+            except BaseException as err:
                 # Whatever goes wrong with one tick, the next one is planned.
                 with self._wakes:
                     self.failed_ticks += 1
@@ -188,8 +188,9 @@ class PlanningWorker:
         try:
             core = self._load()
             self._inputs.adopt(core.observation_spec)
-        except Exception as err:
-            # Whatever goes wrong in a thread has to be told, or nobody hears of it.
+        except BaseException as err:
+            # Whatever goes wrong in a thread has to be told, or nobody hears of it. What panics in Rust, as tokenizers
+            # and safetensors may, is no Exception.
             with self._wakes:
                 self._load_failure = _in_one_line(err)
                 self._wakes.notify_all()
@@ -233,7 +234,7 @@ def _planned(core: PlanningCore, observation: Observation) -> tuple[Plan | None,
     """The plan, or why there is none."""
     try:
         return core.plan(observation), ""
-    except Exception as err:
+    except BaseException as err:
         # One bad tick must not end the thread.
         return None, _in_one_line(err)
 
@@ -255,7 +256,7 @@ def speculation_report(health: SpeculationHealth) -> TaskReport:
     return TaskReport("draft", Level.OK, message, values)
 
 
-def _in_one_line(err: Exception) -> str:
+def _in_one_line(err: BaseException) -> str:
     """The error in words; where it came from too, unless it was raised on purpose."""
     if isinstance(err, FlatropeError):
         return str(err)

@@ -139,7 +139,8 @@ class OdometryTrack(Stream[OdometrySample]):
             if sample.stamp_ns <= self.stamps_ns[-1]:
                 # A late one of the localisation that was left.
                 return
-            self._break_off(len(self.samples), f"its frames were {self.samples[-1].frames} and are {sample.frames}")
+            (was_in, was), (now_in, now) = self.samples[-1].frames, sample.frames
+            self._break_off(len(self.samples), f"it was of {was!r} in {was_in!r} and is of {now!r} in {now_in!r}")
         super().add(sample)
         index = bisect_left(self.stamps_ns, sample.stamp_ns)
         jump_m = _jump_m(self.samples[max(index - 2, 0) : index + 1])
