@@ -32,8 +32,16 @@ class Ended:
     last_words: str = ""
 
     def __str__(self) -> str:
-        words = f": {self.last_words}" if self.last_words else ""
-        return f"the {self.name} ended with exit code {self.exit_code}{words}"
+        # Whom a signal ends says nothing of it: its last words are of something else.
+        words = f": {self.last_words}" if self.last_words and self.exit_code >= 0 else ""
+        return f"the {self.name} {self.how}{words}"
+
+    @property
+    def how(self) -> str:
+        """By which signal, or with which exit code."""
+        if self.exit_code < 0:
+            return f"was ended by signal {-self.exit_code} ({_signal_name(-self.exit_code)})"
+        return f"ended with exit code {self.exit_code}"
 
 
 class ProcessGroup:
@@ -157,7 +165,7 @@ def run(processes: Sequence[NodeProcess], environment: Mapping[str, str], write:
             while not asked.wait(POLL_S):
                 ended = group.ended()
                 if ended is not None:
-                    write(f"{ended.name} has ended with exit code {ended.exit_code}: ending all")
+                    write(f"the {ended.name} {ended.how}: ending all")
                     return ended
             return None
     finally:
@@ -170,6 +178,11 @@ def _parameter_text(value: bool | int | float | str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"'{value}'" if isinstance(value, str) else repr(value)
+
+
+def _signal_name(number: int) -> str:
+    # Those for real time have no names.
+    return signal.Signals(number).name if number in set(signal.Signals) else "for real time"
 
 
 def _signal_group(process: "subprocess.Popen[str]", number: int) -> None:

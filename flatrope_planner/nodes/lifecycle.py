@@ -108,6 +108,14 @@ class ManagedNode(LifecycleNodeMixin, Node):
         self._trouble = ""
         return super().on_configure(state) if self._told(self.configure) else FAILURE
 
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Begin, and say where to look."""
+        begun = super().on_activate(state)
+        plans, status = map(self.resolve_topic_name, ("~/output/trajectory", "~/output/status"))
+        where = f"plans on {plans}, how it is on {status} and /diagnostics"
+        self.get_logger().info(f"active in ROS domain {self.context.get_domain_id()}: {where}")
+        return begun
+
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop."""
         self._told(self.rest)
