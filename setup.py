@@ -46,6 +46,8 @@ setup(
     ],
     zip_safe=False,
     python_requires=">=3.10",
+    # For `flatrope replay --ray`.
+    extras_require={"ray": ["ray"]},
     maintainer="flatrope_planner maintainers",
     maintainer_email="flatrope-planner@example.org",
     description="Vision-language-action planning for ROS 2 with an exactly verified speculative reasoner.",

@@ -11,6 +11,7 @@ from flatrope_planner.bringup.configuration import config_file
 from flatrope_planner.bringup.description import (
     DEMO_ARGUMENTS,
     PLANNER_ARGUMENTS,
+    REPLAY_ARGUMENTS,
     NodeProcess,
     demo_environment,
     demo_processes,
@@ -18,6 +19,7 @@ from flatrope_planner.bringup.description import (
     replay_processes,
 )
 from flatrope_planner.bringup.processes import command_line
+from flatrope_planner.bringup.recording import RECORD_ARGUMENTS, record_processes
 from flatrope_planner.errors import FlatropeError, InputError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -236,6 +238,8 @@ def test_command_line_keeps_the_type_of_every_value() -> None:
     [
         ("planner.launch.py", planner_processes({}), PLANNER_ARGUMENTS),
         ("demo.launch.py", demo_processes({}), DEMO_ARGUMENTS),
+        ("replay.launch.py", replay_processes({}), REPLAY_ARGUMENTS),
+        ("record.launch.py", record_processes({}), RECORD_ARGUMENTS),
     ],
 )
 def test_launch_files_run_the_same(file_name: str, processes: tuple[NodeProcess, ...], arguments: tuple) -> None:  # type: ignore[type-arg]

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.draft_checkpoint import save_draft
 from flatrope_planner.speculation.fingerprint import fingerprint
 from flatrope_planner.vla.drafting import CORPUS_FILE, DRAFTS_FOLDER, FLATROPE, DrafterKind, SpeculationOptions
-from flatrope_planner.vla.loading import NANO, VlaPlanner, load_planner
+from flatrope_planner.vla.loading import NANO, VlaPlanner, load_planner, load_planner_and_twin
 from flatrope_planner.vla.nano import NanoTarget
+from flatrope_planner.vla.target import VlaTarget
+from flatrope_planner.vla.targets import load_target
 
 NAMES = {
     DrafterKind.NONE: "",
@@ -78,6 +81,31 @@ def test_every_kind_plans_the_same(kind: DrafterKind, shelf: Path, alone: Plan) 
     if kind is DrafterKind.NETWORK:
         assert plan.speculation.prefill_proposed == 0
         assert plan.speculation.proposed > 0
+
+
+@pytest.mark.parametrize("kind", [DrafterKind.NONE, DrafterKind.RETRIEVAL, DrafterKind.HYBRID])
+def test_a_planner_and_its_twin_share_the_network_and_nothing_else(
+    kind: DrafterKind, shelf: Path, alone: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[VlaTarget] = []
+
+    def load_once(*arguments: Any, **named: Any) -> VlaTarget:
+        assert not loaded
+        loaded.append(load_target(*arguments, **named))
+        return loaded[0]
+
+    monkeypatch.setattr("flatrope_planner.vla.loading.load_target", load_once)
+    planner, twin = load_planner_and_twin(NANO, shelf, speculating(kind))
+    assert same(planner.plan(noise_observation(0)), alone)
+    plan = twin.plan(noise_observation(0))
+    assert same(plan, alone)
+    assert (plan.speculation.proposed, twin.health.drafter, planner.health.drafter) == (0, "", NAMES[kind])
+    mine, other = planner._target, twin._target
+    assert isinstance(mine, NanoTarget)
+    assert isinstance(other, NanoTarget)
+    assert mine._model is other._model
+    # What one has seen costs the other as much as if it had been alone.
+    assert mine.vision_cache.misses == other.vision_cache.misses > 0
 
 
 def test_a_draft_of_another_folder_and_kind_is_taken(shelf: Path, tmp_path: Path, alone: Plan) -> None:

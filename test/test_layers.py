@@ -41,6 +41,7 @@ RESTRICTED = {
     "launch_ros": {"bringup"},
     "cv_bridge": {"conversion"},
     "highway_env": {"simulation"},
+    "ray": {"evaluation"},
     "torch": {"vla", "speculation", "training", "evaluation", "doctor"},
     "transformers": {"vla", "speculation", "training", "evaluation"},
     "tokenizers": {"vla"},

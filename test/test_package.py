@@ -67,6 +67,8 @@ ROSDEP_KEYS = {
 DISTRIBUTIONS = {"cv2": "opencv-python-headless", "yaml": "pyyaml", "highway_env": "highway-env"}
 # rosdep knows no key for these, requirements/ brings them; and rcl_interfaces comes with rclpy.
 WITHOUT_KEY = {"highway_env", "safetensors", "tokenizers", "rcl_interfaces"}
+# Imported when an option asks for it; an extra of setup.py.
+EXTRAS = {"ray"}
 
 
 def test_msg_folder_holds_messages_only() -> None:
@@ -145,14 +147,16 @@ def test_package_xml_is_valid_and_complete() -> None:
     assert package.licenses == ["Apache-2.0"]
     declared = {depend.name for depend in (*package.exec_depends, *package.build_depends)}
     used = {ROSDEP_KEYS.get(module, module) for module in foreign_imports()}
-    assert used - WITHOUT_KEY <= declared
+    assert used - WITHOUT_KEY - EXTRAS <= declared
 
 
 def test_requirements_name_what_is_imported() -> None:
     listed = {line.lower() for line in (ROOT / "requirements/runtime.txt").read_text().splitlines()}
     from_ros = {"ament_index_python", "cv_bridge", "launch", "launch_ros", "rclpy", "rcl_interfaces"} | MESSAGE_PACKAGES
     used = {DISTRIBUTIONS.get(module, module) for module in set(foreign_imports()) - from_ros}
-    assert used <= listed
+    assert used - EXTRAS <= listed
+    for extra in EXTRAS:
+        assert f'"{extra}": ["{extra}"]' in (ROOT / "setup.py").read_text()
 
 
 def test_every_requirement_is_pinned() -> None:

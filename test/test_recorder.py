@@ -27,8 +27,8 @@ PATIENCE_S = 20.0
 GREY: Image = np.full((40, 60, 3), 90, dtype=np.uint8)
 
 
-def publish_until_recorded(recorder: RecorderNode, source: Node) -> None:
-    """Publish odometry and pictures until three pictures are recorded, then wait for the outcome sent before."""
+def publish_until_recorded(recorder: RecorderNode, source: Node, last: str) -> set[str]:
+    """Publish odometry and pictures until three pictures are recorded, then wait for a topic; all that were written."""
     written: set[str] = set()
     write = recorder._bag.write
 
@@ -44,19 +44,37 @@ def publish_until_recorded(recorder: RecorderNode, source: Node) -> None:
     executor.add_node(source)
     until_s = time.monotonic() + PATIENCE_S
     stamp_ns = 0
-    while (recorder.pictures < 3 or "/simulator/outcome" not in written) and time.monotonic() < until_s:
+    while (recorder.pictures < 3 or last not in written) and time.monotonic() < until_s:
         if recorder.pictures < 3:
             stamp_ns += 50_000_000
             odometry.publish(odometry_message(moving(stamp_ns), "map", "ego"))
             image.publish(to_bgra8(GREY, stamp_ns, "cam"))
         executor.spin_once(timeout_sec=0.02)
     executor.shutdown()
+    return written
 
 
 def moving(stamp_ns: int) -> OdometrySample:
     return OdometrySample(
         stamp_ns, np.array([stamp_ns * 1e-9, 0.0, 0.0]), yaw_quaternion(0.0), np.array([1.0, 0.0, 0.0])
     )
+
+
+def test_what_was_not_asked_for_is_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    topics = "topics:='/odometry /front/image /nobody'"
+    rclpy.init(args=["--ros-args", "-p", f"file:={tmp_path / 'run.mcap'}", "-p", topics], domain_id=88)
+    try:
+        source = Node("source", use_global_arguments=False)
+        outcome = source.create_publisher(String, "/simulator/outcome", qos.LATCHED)
+        outcome.publish(String(data="{}"))
+        recorder = RecorderNode()
+        written = publish_until_recorded(recorder, source, "/odometry")
+        recorder.close()
+        source.destroy_node()
+    finally:
+        rclpy.try_shutdown()
+    assert written == {"/odometry", "/front/image/compressed"}
 
 
 def test_what_is_published_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +86,7 @@ def test_what_is_published_is_recorded(tmp_path: Path, monkeypatch: pytest.Monke
         outcome = source.create_publisher(String, "/simulator/outcome", qos.LATCHED)
         outcome.publish(String(data='{"success": true, "failures": []}'))
         recorder = RecorderNode()
-        publish_until_recorded(recorder, source)
+        publish_until_recorded(recorder, source, "/simulator/outcome")
         recorder.close()
         source.destroy_node()
     finally:

@@ -3,6 +3,10 @@
 import json
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +123,42 @@ def test_whoever_does_not_wait_for_the_end_leaves_nobody_at_work(tmp_path: Path)
     with pytest.raises(KeyboardInterrupt):
         list(replay_all([task_of(tmp_path / name, tmp_path) for name in "ab"], 2, interrupt, work_for_ever))
     assert not multiprocessing.active_children()
+
+
+def test_whoever_is_killed_leaves_nobody_at_work_either(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from drives import task_of; from replay_work import work_for_ever\n"
+        "from flatrope_planner.evaluation.replay.crew import replay_all\n"
+        "if __name__ == '__main__':\n"
+        "    tasks = [task_of(Path(sys.argv[1]), Path(sys.argv[1]))] * 2\n"
+        "    list(replay_all(tasks, 2, lambda share: print(share, flush=True), work_for_ever))\n"
+    )
+    file = tmp_path / "program.py"
+    file.write_text(program)
+    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    with subprocess.Popen([sys.executable, file, tmp_path], env=environment, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        # Half of each is done by then: both are at work.
+        assert next((line for line in run.stdout if float(line) >= 0.5), None)
+        workers = [Path("/proc", child) for child in children(run.pid) if "spawn_main" in command_of(child)]
+        run.kill()
+    assert len(workers) == 2
+    until_s = time.monotonic() + 30.0
+    while any(worker.exists() for worker in workers) and time.monotonic() < until_s:
+        time.sleep(0.05)
+    left = [worker for worker in workers if worker.exists()]
+    for worker in left:
+        os.kill(int(worker.name), signal.SIGKILL)
+    assert left == []
+
+
+def children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def command_of(pid: str) -> str:
+    return Path("/proc", pid, "cmdline").read_text()
 
 
 def test_bad_options_are_one_line_each(bags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

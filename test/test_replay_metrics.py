@@ -94,7 +94,7 @@ def test_nothing_known_is_null_with_a_reason() -> None:
     summary = Totals().summary()
     assert summary["errors"]["3s"]["ade_m"] is None
     assert summary["errors"]["3s"]["miss_rate"] is None
-    for name in ("least_errors", "comfort", "extended_comfort", "rationale", "speculation", "compared"):
+    for name in ("least_errors", "scene", "comfort", "extended_comfort", "rationale", "speculation", "compared"):
         assert set(summary[name]) == {"unavailable"}
         assert summary[name]["unavailable"]
 
@@ -107,6 +107,15 @@ def test_samples_give_the_least_error(tmp_path: Path) -> None:
     assert result["least_errors"]["samples"] == 3
     assert result["least_errors"]["3s"]["min_ade_m"] == pytest.approx(0.0, abs=1e-6)
     assert result["errors"]["3s"]["ade_m"] == pytest.approx(1.55)
+
+
+def test_a_least_error_that_no_plan_has_is_null_with_a_reason(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "drive", Drive(duration_s=3.0))
+    least = replay(bag, tmp_path / "out", Contestants(CheapCore(), samples=3))["least_errors"]
+    assert least["1s"]["plans"] == 2
+    for horizon in ("4s", "6s", "full"):
+        nothing = {"plans": 0, "min_ade_m": None, "min_fde_m": None}
+        assert least[horizon] == {**nothing, "unavailable": "the odometry does not cover it"}
 
 
 def test_a_planner_that_differs_from_its_twin_is_found(tmp_path: Path) -> None:
@@ -194,8 +203,18 @@ def test_the_bag_of_plans_is_one_of_the_planners_topics(replayed_turn: Path) -> 
     with AnyReader([replayed_turn / "plans.mcap"]) as reader:
         counts = {connection.topic: connection.msgcount for connection in reader.connections}
         kinds = {connection.topic: connection.msgtype for connection in reader.connections}
+        decoded: dict[str, Any] = {c.topic: reader.deserialize(data, c.msgtype) for c, _, data in reader.messages()}
     names = ("trajectory", "path", "rationale", "rationale_text", "speculation")
-    assert counts == dict.fromkeys((*(f"/planner/output/{name}" for name in names), "/replay/driven"), len(rows))
+    topics = (*(f"/planner/output/{name}" for name in names), "/replay/driven", "/replay/markers")
+    assert counts == dict.fromkeys(topics, len(rows))
+    # Read by nothing but the definitions in the file.
+    assert set(decoded) == set(topics)
+    markers = {marker.ns: marker for marker in decoded["/replay/markers"].markers}
+    assert set(markers) == {"planned", "driven", "rationale"}
+    assert len(markers["planned"].points) == 1 + len(rows[-1]["position_m"])
+    known = [point for point in rows[-1]["driven_m"] if point]
+    assert len(markers["driven"].points) == 1 + len(known)
+    assert markers["rationale"].text == rows[-1]["rationale"]
     assert kinds["/planner/output/trajectory"] == "flatrope_planner/msg/PlannedTrajectory"
     assert kinds["/planner/output/path"] == kinds["/replay/driven"] == "nav_msgs/msg/Path"
 

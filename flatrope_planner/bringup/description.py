@@ -201,7 +201,7 @@ def _planner_and_diagnostics(values: Mapping[str, str]) -> tuple[NodeProcess, No
         namespace=namespace,
         parameter_file=file,
         parameters={"use_sim_time": use_sim_time},
-        remappings=_inputs(values, _cameras(file, f"{namespace}/{name}")),
+        remappings=_inputs(values, cameras_of(file, f"{namespace}/{name}")),
         environment=image_environment(),
     )
     diagnostics = NodeProcess(
@@ -225,7 +225,7 @@ def _inputs(values: Mapping[str, str], cameras: Sequence[str]) -> tuple[tuple[st
     Raises:
         InputError: on a topic that ROS would not take, or that two cameras would share.
     """
-    topics = {camera: _topic(values, CAMERA_TOPIC, camera) for camera in cameras}
+    topics = {camera: topic_of(values, CAMERA_TOPIC, camera) for camera in cameras}
     for topic in topics.values():
         sharing = [other for other in topics if topics[other] == topic]
         if len(sharing) > 1:
@@ -233,12 +233,21 @@ def _inputs(values: Mapping[str, str], cameras: Sequence[str]) -> tuple[tuple[st
             remedy = f"expected {{camera}} in it, or each one's own: {','.join(f'{name}=TOPIC' for name in sharing)}"
             msg = f"{given}, which makes {topic} the topic of {' and '.join(sharing)}; {remedy}"
             raise InputError(msg)
-    own = {argument: _topic(values, argument) for argument in (COMMAND_TOPIC, POINTS_TOPIC)}
+    own = {argument: topic_of(values, argument) for argument in (COMMAND_TOPIC, POINTS_TOPIC)}
     return (
-        ("~/input/odometry", _topic(values, ODOMETRY_TOPIC)),
+        ("~/input/odometry", topic_of(values, ODOMETRY_TOPIC)),
         *((f"~/input/camera/{camera}", topic) for camera, topic in topics.items()),
         *((argument.default, topic) for argument, topic in own.items() if topic != argument.default),
     )
+
+
+def planner_name(values: Mapping[str, str]) -> str:
+    """The full name of the planner's node, such as /car/planner.
+
+    Raises:
+        InputError: if ROS would not take it.
+    """
+    return f"{_namespace(values)}/{_node_name(values)}"
 
 
 def _node_name(values: Mapping[str, str]) -> str:
@@ -327,7 +336,7 @@ def _whole_number(values: Mapping[str, str], argument: Argument, limits: tuple[i
     return int(number)
 
 
-def _topic(values: Mapping[str, str], argument: Argument, camera: str = "") -> str:
+def topic_of(values: Mapping[str, str], argument: Argument, camera: str = "") -> str:
     """The topic that an argument speaks of.
 
     Raises:
@@ -357,7 +366,7 @@ def _listed(argument: Argument, given: str, camera: str) -> str:
     return topics[0]
 
 
-def _cameras(parameter_file: str, node: str) -> tuple[str, ...]:
+def cameras_of(parameter_file: str, node: str) -> tuple[str, ...]:
     """The planner's cameras: what its parameter file says, or the default where it says nothing.
 
     Raises:

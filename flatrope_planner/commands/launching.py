@@ -1,4 +1,4 @@
-"""`flatrope demo | up | play`: start nodes as the launch files do."""
+"""`flatrope demo | up | play | record`: start nodes as the launch files do."""
 
 import argparse
 from collections.abc import Sequence
@@ -13,14 +13,16 @@ from flatrope_planner.errors import SetupError
 
 
 def add_launching_commands(commands: Any) -> None:
-    """Add `demo`, `up` and `play`."""
+    """Add `demo`, `up`, `play` and `record`."""
     demo = add_command(commands, "demo", _demo, "drive the embedded simulator over ROS 2, record it, make a report")
     demo.add_argument(
         "--out", type=output_folder, default=Path("out/demo"), metavar="FOLDER", help="default: %(default)s"
     )
     up = add_command(commands, "up", _up, "run the planner and its diagnostics until interrupted")
     play = add_command(commands, "play", _play, "play a bag into running nodes, with its time on /clock")
-    for parser in (demo, up, play):
+    record = add_command(commands, "record", _record, "record what a replay needs until interrupted")
+    record.add_argument("--topics", action="store_true", help="print the topics, for `ros2 bag record`")
+    for parser in (demo, up, play, record):
         _add_launch_arguments(parser)
 
 
@@ -63,6 +65,22 @@ def _play(arguments: argparse.Namespace) -> Result:
         return _shown_arguments(PLAY_ARGUMENTS)
     print("the bag's time is on /clock, for nodes started with use_sim_time:=true")
     ended = run(play_processes(_chosen(arguments.arguments)), {})
+    if ended is not None and ended.exit_code != 0:
+        raise SetupError(str(ended))
+    return {EXIT_CODE: EXIT_OK}
+
+
+def _record(arguments: argparse.Namespace) -> Result:
+    from flatrope_planner.bringup.processes import run
+    from flatrope_planner.bringup.recording import RECORD_ARGUMENTS, record_processes, recorded_topics
+
+    if arguments.show_args:
+        return _shown_arguments(RECORD_ARGUMENTS)
+    chosen = _chosen(arguments.arguments)
+    if arguments.topics:
+        print(*recorded_topics(chosen))
+        return {"topics": recorded_topics(chosen)}
+    ended = run(record_processes(chosen), {})
     if ended is not None and ended.exit_code != 0:
         raise SetupError(str(ended))
     return {EXIT_CODE: EXIT_OK}

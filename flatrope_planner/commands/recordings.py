@@ -1,10 +1,11 @@
 """`flatrope report | replay`: look at recorded drives."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
-from flatrope_planner.commands.command import Result, add_command, prepare_folder_of
+from flatrope_planner.commands.command import EXIT_BAD_INPUT, EXIT_CODE, Result, add_command, prepare_folder_of
 from flatrope_planner.commands.pairs import pairs
 from flatrope_planner.errors import InputError
 from flatrope_planner.evaluation.replay.arguments import add_replay_arguments
@@ -40,6 +41,6 @@ def _replay(arguments: argparse.Namespace) -> Result:
         raise InputError(summary["bags"][0]["error"])
     print(describe(summary, arguments.out))
     if failed:
-        msg = f"{failed} of {len(summary['bags'])} bags could not be replayed"
-        raise InputError(msg)
+        print(f"flatrope: {failed} of {len(summary['bags'])} bags could not be replayed", file=sys.stderr)
+        return {**summary, EXIT_CODE: EXIT_BAD_INPUT}
     return summary

@@ -1,4 +1,4 @@
-"""Recorder node: writes every topic it finds into one .mcap file, pictures compressed.
+"""Recorder node: writes the topics it is told, or every one it finds, into one .mcap file, pictures compressed.
 
 Small beside rosbag2, and there where rosbag2 is not.
 """
@@ -40,6 +40,7 @@ class RecorderParameters:
     """config/recorder.param.yaml."""
 
     file: str
+    topics: str
     picture_period_s: Annotated[float, Range(0.0, 10.0)]
     picture_quality: Annotated[int, Range(1, 100)]
     show: bool
@@ -61,6 +62,8 @@ class RecorderNode(Node):
         self._settings = parameters = read_parameters(self, RecorderParameters, "recorder.param.yaml")
         self._bag = BagWriter(Path(parameters.file), message_definitions())
         self._bag.open()
+        # Empty: all.
+        self._wanted = frozenset(parameters.topics.split())
         self._recorded: set[str] = set()
         self._last_picture_ns: dict[str, int] = {}
         self.pictures = 0
@@ -70,6 +73,9 @@ class RecorderNode(Node):
 
     def close(self) -> None:
         """Complete the file and end the node."""
+        missing = sorted(self._wanted - self._recorded)
+        if missing:
+            self.get_logger().warning(f"nobody published {', '.join(missing)}")
         self.destroy_node()
         self._bag.close()
 
@@ -94,7 +100,8 @@ class RecorderNode(Node):
         """Topics with a publisher and one type."""
         for topic, types in self.get_topic_names_and_types():
             known = topic in self._recorded or topic in LEFT_OUT
-            if not known and len(types) == 1 and self.count_publishers(topic):
+            wanted = topic in self._wanted or not self._wanted
+            if wanted and not known and len(types) == 1 and self.count_publishers(topic):
                 yield topic, types[0]
 
     def _offered(self, topic: str) -> QoSProfile:
@@ -118,7 +125,7 @@ class RecorderNode(Node):
         if last_ns is None or not 0 <= stamp_ns - last_ns < seconds_to_ns(self._settings.picture_period_s):
             self._last_picture_ns[topic] = stamp_ns
             picture = serialize_message(to_jpeg(message, self._settings.picture_quality))
-            self._bag.write(f"{topic}/compressed", COMPRESSED_IMAGE, stamp_ns, picture)
+            self._bag.write(f"{topic}/compressed", COMPRESSED_IMAGE, self.get_clock().now().nanoseconds, picture)
             self.pictures += 1
 
 

@@ -6,12 +6,12 @@ from flatrope_planner.errors import FlatropeError, InputError
 from flatrope_planner.planning.planner import Planner
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
 from flatrope_planner.speculation.reasoner import Reasoner
-from flatrope_planner.vla.drafting import SpeculationOptions, new_drafter
+from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions, new_drafter
 from flatrope_planner.vla.request import VlaPrompt, VlaState
 from flatrope_planner.vla.target import Running, VlaTarget
 from flatrope_planner.vla.targets import NANO, find_target, load_target
 
-__all__ = ["NANO", "VlaPlanner", "load_planner"]
+__all__ = ["NANO", "VlaPlanner", "load_planner", "load_planner_and_twin"]
 
 VlaPlanner = Planner[VlaPrompt, VlaState]
 
@@ -31,14 +31,44 @@ def load_planner(
         InputError: for an unknown target, or one that cannot be run as asked.
         SetupError: when weights are missing or do not fit.
     """
+    loaded, folder = _loaded(target, weights, running)
+    return _planner(loaded, folder, speculation or SpeculationOptions())
+
+
+def load_planner_and_twin(
+    target: str, weights: Path | None, speculation: SpeculationOptions, running: Running | None = None
+) -> tuple[VlaPlanner, VlaPlanner]:
+    """A planner as `load_planner` makes it, and one that writes alone; they share the network, not what they have seen.
+
+    Args:
+        target: as for `load_planner`.
+        weights: as for `load_planner`.
+        speculation: how the first of them speculates.
+        running: as for `load_planner`.
+
+    Raises:
+        InputError: as `load_planner`.
+        SetupError: as `load_planner`.
+    """
+    loaded, folder = _loaded(target, weights, running)
+    planner = _planner(loaded, folder, speculation)
+    # Of its own: pictures that one has encoded would cost the other nothing.
+    alone = loaded.tapping(())
+    return planner, _planner(alone, folder, SpeculationOptions(DrafterKind.NONE, nodes=speculation.nodes))
+
+
+def _loaded(target: str, weights: Path | None, running: Running | None) -> tuple[VlaTarget, Path | None]:
+    """The target, and the folder of its weights; None: those of the package."""
     folder = find_target(target)
     if folder is not None and weights is not None:
         msg = f"weights is {str(weights)!r}, expected none: the target {target} is a checkpoint itself"
         raise InputError(msg)
     folder = folder or weights
-    loaded = load_target(folder, running=running)
-    options = speculation or SpeculationOptions()
-    tapping, drafter, problem = _drafting(options, loaded, folder)
+    return load_target(folder, running=running), folder
+
+
+def _planner(target: VlaTarget, folder: Path | None, options: SpeculationOptions) -> VlaPlanner:
+    tapping, drafter, problem = _drafting(options, target, folder)
     return Planner(tapping, Reasoner(tapping, drafter, options.nodes + 1, options.exactness, problem))
 
 

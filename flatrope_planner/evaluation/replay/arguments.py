@@ -30,5 +30,7 @@ def add_replay_arguments(parser: ArgumentParser) -> None:
         "--samples", type=whole_number(0, MOST_SAMPLES), default=0, help="trajectories drawn for minADE"
     )
     parser.add_argument("--compare", choices=("off",), help="plan everything without speculation, too")
-    parser.add_argument("--jobs", type=JOBS, default=1, help="processes at work (default: %(default)s)")
+    crew = parser.add_mutually_exclusive_group()
+    crew.add_argument("--jobs", type=JOBS, default=1, help="processes at work (default: %(default)s)")
+    crew.add_argument("--ray", metavar="ADDRESS", help="work on this Ray cluster: host:port, ray://host:port, auto")
     parser.add_argument("--fresh", action="store_true", help="replay again what an earlier run has finished")

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from flatrope_planner.domain import ns_to_seconds
 from flatrope_planner.errors import InputError
 from flatrope_planner.evaluation.replay.bag_source import BagSource, RawMessage
 from flatrope_planner.evaluation.replay.calibration import Calibration
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.driven_path import DrivenPath, DrivenPoses
+from flatrope_planner.evaluation.replay.holes import Holes
 from flatrope_planner.evaluation.replay.messages import odometry_sample, read, stamp_of, typestore_of
 from flatrope_planner.evaluation.replay.moments import SmallPicture, small_picture
 from flatrope_planner.evaluation.replay.picture_store import RawPicture
 from flatrope_planner.evaluation.replay.pictures import decoded_picture
 from flatrope_planner.evaluation.replay.recorded_plans import RecordedPlans
+from flatrope_planner.evaluation.replay.recorded_time import RecordedTime
 from flatrope_planner.evaluation.replay.rows import OpenTick, RowMaker
 from flatrope_planner.evaluation.replay.schedule import AtTimes, EveryPeriod, Schedule
 from flatrope_planner.evaluation.replay.stepping import Stepper
@@ -28,8 +29,6 @@ from flatrope_planner.planning.odometry import OdometrySample
 
 # Of the driven speed this much is kept for the timeline.
 TIMELINE_PERIOD_S = 0.2
-# Nothing at all for longer: the recording was interrupted.
-SILENCE_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,9 @@ class BagReplay:
         self._stepper = Stepper(spec, self._schedule(options), decode, self._begin_anew)
         self._motion = EgoMotion(options.rear_axle_offset_m, options.twist_frame)
         self._cameras = {topic: camera for camera, topic in self.topics.cameras.items()}
-        self._rows = RowMaker(self._start_ns)
+        self._rows = RowMaker()
+        self._time = RecordedTime(self._start_ns)
+        self._holes = Holes(options.period_s, self._time.silences)
         self._path, self._open = DrivenPath(), deque[tuple[OpenTick, SmallPicture]]()
         # Scored, but not handed out yet.
         self._scored = deque[ScoredTick]()
@@ -89,18 +90,30 @@ class BagReplay:
         # Seconds since the bag's start, and speed driven (m/s).
         self.driven: list[tuple[float, float]] = []
         self.planning_s = 0.0
-        # Where the recording itself is silent: from, until (s since the bag's start).
-        self.silent_s: list[tuple[float, float]] = []
 
     @property
     def duration_s(self) -> float:
-        """From the first message to the last."""
-        return ns_to_seconds(self._end_ns - self._start_ns)
+        """From the first message to the last stamp."""
+        return self._time.end_s
+
+    @property
+    def drives(self) -> int:
+        """How often the stamps began."""
+        return self._drive + 1
 
     @property
     def not_ready(self) -> Counter[str]:
         """Why there was no observation when one was due."""
         return self._stepper.not_ready
+
+    def holes(self) -> list[str]:
+        """Stretches for which nothing was planned, a line each; once all is read."""
+        self._time.close()
+        return self._holes.lines(self._time.end_s, self._stepper.refused)
+
+    def why_never_ready(self) -> str:
+        """What kept the planner from an observation most often, the first time that it did; empty if nothing did."""
+        return "".join(self._stepper.examples[reason] for reason, _ in self.not_ready.most_common(1))
 
     def _schedule(self, options: ReplayOptions) -> Schedule:
         """The schedule asked for; that of recorded plans takes a pass of its own, over nothing but them."""
@@ -115,15 +128,12 @@ class BagReplay:
     def scored(self, told: Callable[[float], None]) -> Iterator[ScoredTick]:
         """The plans; `told` hears how much of the bag has been read (0 to 1)."""
         self._contestants.reset()
-        span_ns, last_ns = max(self._end_ns - self._start_ns, 1), self._start_ns
+        span_ns = max(self._end_ns - self._start_ns, 1)
         for moment in self._source.moments(self.topics.names):
+            now_ns = moment[0].log_ns
             for message in moment:
                 self._take(message)
-            now_ns = moment[0].log_ns
-            if now_ns - last_ns > SILENCE_NS:
-                self.silent_s.append((ns_to_seconds(last_ns - self._start_ns), ns_to_seconds(now_ns - self._start_ns)))
-            last_ns = now_ns
-            self._plan(now_ns)
+                self._plan(now_ns)
             self._close(self._path.newest_ns)
             yield from self._handed_out()
             told((now_ns - self._start_ns) / span_ns)
@@ -142,6 +152,7 @@ class BagReplay:
         self._close(None)
         self._contestants.reset()
         self._path, self._drive = DrivenPath(), self._drive + 1
+        self._time.begin_anew()
 
     def _take(self, message: RawMessage) -> None:
         """Take in one message."""
@@ -150,15 +161,16 @@ class BagReplay:
             if message.topic in self._cameras:
                 picture = RawPicture(self._cameras[message.topic], stamp_of(message), message)
                 self._stepper.add_picture(picture, message.log_ns)
+                self._time.hear_picture(message.topic, picture.stamp_ns, message.log_ns)
             elif message.topic == self.topics.odometry:
                 stamp_of(message)
-                self._take_odometry(odometry_sample(read(self._store, message)))
+                self._take_odometry(odometry_sample(read(self._store, message)), message.log_ns)
             else:
                 self._take_other(message)
         except InputError as err:
             self._reject(message.topic, str(err))
 
-    def _take_odometry(self, sample: OdometrySample) -> None:
+    def _take_odometry(self, sample: OdometrySample, log_ns: int) -> None:
         self.frame_id, self.ego_frame = sample.frames
         counted = self._stepper.add_odometry(self._motion.take(sample), self.topics.odometry)
         if not counted:
@@ -166,7 +178,8 @@ class BagReplay:
             self._plan(None)
         for each in counted:
             self._path.add(each)
-            into_s = ns_to_seconds(each.stamp_ns - self._start_ns)
+            self._time.hear_odometry(self.topics.odometry, each.stamp_ns, log_ns)
+            into_s = self._time.into_s(each.stamp_ns)
             if not self.driven or abs(into_s - self.driven[-1][0]) >= TIMELINE_PERIOD_S - 1e-6:
                 self.driven.append((round(into_s, 3), round(each.speed_mps, 3)))
 
@@ -191,7 +204,8 @@ class BagReplay:
             self.planning_s += time.perf_counter() - started_s
             first_camera = next(iter(due.observation.frames.values()))
             ego = EgoMoment(planned.plan.t0_ns, due.pose_t0, self.frame_id, driven_arc(due.observation.ego_history))
-            tick = OpenTick(planned, ego, self._drive)
+            tick = OpenTick(planned, ego, self._drive, self._time.into_s(planned.plan.t0_ns))
+            self._holes.planned(tick.t0_s, due.refused)
             self._open.append((tick, small_picture(first_camera[-1].image)))
 
     def _close(self, until_ns: int | None) -> None:

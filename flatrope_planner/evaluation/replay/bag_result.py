@@ -5,7 +5,6 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,10 @@ from flatrope_planner.dimensions import HISTORY_SPAN_S
 from flatrope_planner.domain import Floats
 from flatrope_planner.errors import FlatropeError, InputError, reason
 from flatrope_planner.evaluation.replay.bag_replay import BagReplay, ScoredTick
-from flatrope_planner.evaluation.replay.bag_source import BagSource
+from flatrope_planner.evaluation.replay.bag_source import CDR, BagSource
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.moments import WorstMoments, shown_moment
+from flatrope_planner.evaluation.replay.output_folder import HOPELESS, cannot_write, writing_to
 from flatrope_planner.evaluation.replay.plan_bag import PlanBag
 from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask
 from flatrope_planner.evaluation.replay.tick_times import TickTimes
@@ -26,9 +26,6 @@ from flatrope_planner.evaluation.replay.totals import Totals
 RESULT, PLANS, PLANS_BAG = "result.json", "plans.jsonl", "plans.mcap"
 MOMENTS, TIMELINE = "moments.json", "timeline.json"
 COMPLETE, PARTIAL, FAILED = "complete", "partial", "failed"
-# Recorded time without a plan that is worth a word: periods, and seconds beyond them.
-HOLE_PERIODS, LATE_S = 3.0, 1.0
-NAMED_HOLES = 3
 
 
 def finished_result(task: ReplayTask) -> dict[str, Any] | None:
@@ -48,21 +45,35 @@ def replayed(task: ReplayTask, load: Callable[[], Contestants], told: Callable[[
         task: the bag.
         load: makes who plans.
         told: hears how much of the bag has been read (0 to 1).
+
+    Raises:
+        SetupError: if results cannot be written, which is no bag's fault.
     """
     unfinished = task.folder.with_name(f".{task.folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    try:
-        result = _replayed(task, load, unfinished, told)
-    except FlatropeError as err:
-        result = _failure(task, str(err))
-    except Exception as err:  # one bag must not stop the others
-        place = traceback.extract_tb(err.__traceback__)[-1]
-        result = _failure(task, f"{type(err).__name__}: {reason(err)} ({place.name}, line {place.lineno})")
-    _write(unfinished / RESULT, result)
-    shutil.rmtree(task.folder, ignore_errors=True)
-    unfinished.replace(task.folder)
+    with writing_to(task.folder):
+        unfinished.mkdir(parents=True)
+    result = _result(task, load, unfinished, told)
+    with writing_to(task.folder):
+        _write(unfinished / RESULT, result)
+        shutil.rmtree(task.folder, ignore_errors=True)
+        unfinished.replace(task.folder)
     return result
+
+
+def _result(
+    task: ReplayTask, load: Callable[[], Contestants], folder: Path, told: Callable[[float], None]
+) -> dict[str, Any]:
+    try:
+        return _replayed(task, load, folder, told)
+    except FlatropeError as err:
+        return _failure(task, str(err))
+    except Exception as err:  # one bag must not stop the others
+        if isinstance(err, OSError) and err.errno in HOPELESS:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise cannot_write(task.folder, err) from err
+        place = traceback.extract_tb(err.__traceback__)[-1]
+        return _failure(task, f"{type(err).__name__}: {reason(err)} ({place.name}, line {place.lineno})")
 
 
 def _failure(task: ReplayTask, error: str) -> dict[str, Any]:
@@ -79,12 +90,11 @@ def _replayed(
 ) -> dict[str, Any]:
     started_s = time.perf_counter()
     totals, times, moments = Totals(), TickTimes(), WorstMoments()
-    planned_at_s: list[float] = []
     ade_m: dict[int, dict[str, float]] = {}
     with BagSource(task.bag) as source:
         # Who plans is loaded for nothing that cannot be read.
         contestants = load()
-        replay = BagReplay(source, contestants, task.options)
+        replay = _replay_of(source, contestants, task)
         target = task.lineup.settings.target
         with PlanBag(folder / PLANS_BAG, target) as bag, (folder / PLANS).open("w", encoding="utf-8") as lines:
             for scored in replay.scored(told):
@@ -93,16 +103,15 @@ def _replayed(
                 totals.add(scored.row)
                 times.add(scored.row)
                 moments.offer(scored.row, scored.picture)
-                planned_at_s.append(scored.row["t0_s"])
                 errors = scored.row["errors"]
                 ade_m[scored.tick.t0_ns] = {name: each["ade_m"] for name, each in errors.items() if "ade_m" in each}
-        if not planned_at_s:
+        if not totals.rows:
             raise InputError(_why_no_plan(task, replay, source))
         eye = replay.calibration.eye(next(iter(replay.topics.cameras.values())), replay.ego_frame)
         _write(folder / MOMENTS, [shown_moment(moment, eye) for moment in moments.worst_first()])
         _write(folder / TIMELINE, replay.driven)
-        holes = [] if task.options.at_recorded else _holes(planned_at_s, replay, task.options.period_s)
-        missing = [*source.notes, *_useless(replay), *holes]
+        holes = replay.holes()
+        missing = [*source.notes, *_useless(replay), *([] if task.options.at_recorded else holes)]
     result = {**_opening(task, PARTIAL if missing else COMPLETE), "missing": missing, **_inputs(replay)}
     wall_s = time.perf_counter() - started_s
     health = contestants.planner.health
@@ -121,6 +130,18 @@ def _replayed(
     return result
 
 
+def _replay_of(source: BagSource, contestants: Contestants, task: ReplayTask) -> BagReplay:
+    try:
+        return BagReplay(source, contestants, task.options)
+    except InputError as err:
+        # What could not be read may be what is missed.
+        others = sorted(source.other_encodings)
+        reasons = [str(err), *source.notes]
+        reasons += [f"there are messages encoded as {', '.join(others)}; only {CDR} can be read"] if others else []
+        msg = "; ".join(reasons)
+        raise InputError(msg) from err
+
+
 def _write_plan(bag: PlanBag, scored: ScoredTick) -> None:
     covered = scored.driven.covered
     known = len(covered) if covered.all() else int(np.argmin(covered))
@@ -133,6 +154,7 @@ def _inputs(replay: BagReplay) -> dict[str, Any]:
     return {
         "topics": {"cameras": topics.cameras, "odometry": topics.odometry, "command": topics.command},
         "duration_s": round(replay.duration_s, 3),
+        "drives": replay.drives,
         "messages": {topic: replay.messages[topic] for topic in sorted(replay.messages)},
         "rejected": {topic: replay.rejected[topic] for topic in sorted(replay.rejected)},
         "not_ready": dict(sorted(replay.not_ready.items())),
@@ -146,24 +168,11 @@ def _useless(replay: BagReplay) -> list[str]:
     ]
 
 
-def _holes(planned_at_s: list[float], replay: BagReplay, period_s: float) -> list[str]:
-    """Stretches without plans, but for those in which nothing was recorded, and the history that has to follow."""
-    common = replay.not_ready.most_common(1)
-    because = f" ({common[0][0]})" if common else ""
-    edges_s = [0.0, *planned_at_s, replay.duration_s]
-    found = []
-    for before, after in pairwise(edges_s):
-        silent_s = sum(until - since for since, until in replay.silent_s if before - LATE_S < since < after)
-        history_s = HISTORY_SPAN_S if silent_s or before == 0.0 else 0.0
-        if after - before - silent_s > history_s + HOLE_PERIODS * period_s + LATE_S:
-            found.append(f"no plan from {before:.1f} s to {after:.1f} s{because}")
-    more = len(found) - NAMED_HOLES
-    return [*found[:NAMED_HOLES], *([f"and {more} more stretches without a plan"] if more > 0 else [])]
-
-
 def _why_no_plan(task: ReplayTask, replay: BagReplay, source: BagSource) -> str:
     reasons = [*source.notes, *_useless(replay)]
-    reasons += [text for text, _ in replay.not_ready.most_common(1)]
+    reasons += [reason for reason in [replay.why_never_ready()] if reason]
+    if replay.duration_s < HISTORY_SPAN_S and not replay.rejected:
+        reasons.append(f"the drive lasts {replay.duration_s:.1f} s, and a history of {HISTORY_SPAN_S} s is needed")
     silent = [topic for topic in replay.topics.cameras.values() if not replay.messages[topic]]
     reasons += [f"no pictures on {', '.join(silent)}"] if silent else []
     return f"{task.bag}: no plan could be made: {'; '.join(reasons) or 'the bag is too short'}"

@@ -1,6 +1,7 @@
 """A bag as a stream of messages in the order of their recording. Nothing is kept: a bag may be larger than memory."""
 
-from collections.abc import Collection, Iterator
+import struct
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from heapq import merge
@@ -10,12 +11,18 @@ from types import TracebackType
 
 from rosbags.interfaces import Connection
 
+from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.errors import InputError, reason
-from flatrope_planner.evaluation.replay.bag_files import StorageReader, open_readers
+from flatrope_planner.evaluation.replay.bag_files import Part, open_parts
 from flatrope_planner.evaluation.replay.unpacking import unpacked
 from flatrope_planner.evaluation.report.bounds import check_message
 
 CDR = "cdr"
+# CDR begins with four bytes; then follows the header's stamp.
+STAMP_OFFSET, STAMP, STAMP_BIG_ENDIAN = 4, struct.Struct("<iI"), struct.Struct(">iI")
+# Of what is read, these have none.
+WITHOUT_HEADER = ("std_msgs/msg/String", "tf2_msgs/msg/TFMessage")
+MOST_HELD_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class BagSource:
         # What is missing or damaged, a line each; grows while messages are read.
         self.notes: list[str] = []
         self._stack = ExitStack()
-        self._readers: list[StorageReader] = []
+        self._parts: list[Part] = []
 
     def __enter__(self) -> "BagSource":
         """Open the bag.
@@ -57,7 +64,7 @@ class BagSource:
             InputError: if nothing in it can be read.
         """
         with ExitStack() as stack:
-            self._readers = open_readers(self.path, stack, self.notes)
+            self._parts = open_parts(self.path, stack, self.notes)
             self._stack = stack.pop_all()
         return self
 
@@ -69,14 +76,20 @@ class BagSource:
     @property
     def connections(self) -> list[Connection]:
         """The connections of all parts whose messages are CDR."""
-        return [c for reader in self._readers for c in reader.connections if _is_cdr(c)]
+        return [c for part in self._parts for c in part.reader.connections if _is_cdr(c)]
+
+    @property
+    def other_encodings(self) -> set[str]:
+        """What messages that cannot be read are encoded as."""
+        every = (c for part in self._parts for c in part.reader.connections if c.msgcount)
+        return {_encoding(c) or "nothing" for c in every if not _is_cdr(c)}
 
     @property
     def topics(self) -> tuple[Topic, ...]:
         """The topics that have messages, by name."""
         counts: dict[tuple[str, str], int] = {}
         for connection in self.connections:
-            key = (connection.topic, connection.msgtype)
+            key = (connection.topic, ros_type(connection.msgtype))
             counts[key] = counts.get(key, 0) + connection.msgcount
         return tuple(Topic(*key, count) for key, count in sorted(counts.items()) if count)
 
@@ -87,22 +100,24 @@ class BagSource:
         Raises:
             InputError: if there are no messages.
         """
-        filled = [reader for reader in self._readers if reader.message_count]
+        filled = [part.reader for part in self._parts if part.reader.message_count]
         if not filled:
             msg = f"{self.path} has no messages in it"
             raise InputError(msg)
         return min(reader.start_time for reader in filled), max(reader.end_time for reader in filled) - 1
 
     def moments(self, topics: Collection[str]) -> Iterator[list[RawMessage]]:
-        """The messages of these topics; those recorded at the same time together, in an order of their content.
+        """The messages of these topics; those recorded at the same time together, in the order of their stamps.
 
         Which of them a storage gives first is chance, and must not matter.
         """
-        streams = [self._messages(reader, frozenset(topics)) for reader in self._readers]
+        streams = [self._messages(part, frozenset(topics)) for part in self._parts]
         for _, together in groupby(merge(*streams, key=_log_ns), key=_log_ns):
-            yield sorted(together, key=lambda message: (message.topic, message.cdr[:16]))
+            for piece in _pieces(together):
+                yield sorted(piece, key=_order)
 
-    def _messages(self, reader: StorageReader, topics: frozenset[str]) -> Iterator[RawMessage]:
+    def _messages(self, part: Part, topics: frozenset[str]) -> Iterator[RawMessage]:
+        reader = part.reader
         wanted = [c for c in reader.connections if c.topic in topics and _is_cdr(c)]
         if not wanted:
             return
@@ -111,14 +126,63 @@ class BagSource:
             for connection, log_ns, data in reader.messages(wanted):
                 last_ns = max(last_ns, log_ns)
                 check_message(connection.topic, data)
-                yield RawMessage(connection.topic, connection.msgtype, log_ns, unpacked(bytes(data)))
+                message = _unpacked(bytes(data))
+                check_message(connection.topic, message)
+                yield RawMessage(connection.topic, ros_type(connection.msgtype), log_ns, message)
         except Exception as err:  # damage shows in the container or its compression, each with errors of its own
             read_s = (last_ns - begun_ns) * 1e-9
-            self.notes.append(f"{reader.path} cannot be read beyond {read_s:.1f} s of it: {reason(err)}")
+            self.notes.append(f"{part.path} cannot be read beyond {read_s:.1f} s of it: {reason(err)}")
+
+
+def _unpacked(message: bytes) -> bytes:
+    """The message; nothing if it is packed and damaged, which whoever reads it will say."""
+    try:
+        return unpacked(message)
+    except Exception:  # each library of compression has errors of its own
+        return b""
+
+
+def _pieces(messages: Iterable[RawMessage]) -> Iterator[list[RawMessage]]:
+    """The messages in pieces that fit in memory, should all of a bag be recorded at one time."""
+    piece: list[RawMessage] = []
+    held = 0
+    for message in messages:
+        piece.append(message)
+        held += len(message.cdr)
+        if held > MOST_HELD_BYTES:
+            yield piece
+            piece, held = [], 0
+    if piece:
+        yield piece
+
+
+def _order(message: RawMessage) -> tuple[int, str, bytes]:
+    """Messages without a header come before all others."""
+    stamp_ns = 0 if message.message_type in WITHOUT_HEADER else header_stamp_ns(message.cdr) or 0
+    return stamp_ns, message.topic, message.cdr
+
+
+def header_stamp_ns(cdr: bytes) -> int | None:
+    """The stamp (ns) of a message that begins with a header, read from its bytes; None if it ends before."""
+    if len(cdr) < STAMP_OFFSET + STAMP.size:
+        return None
+    # The second byte of CDR tells the order of bytes.
+    sec, nanosec = (STAMP if cdr[1] & 1 else STAMP_BIG_ENDIAN).unpack_from(cdr, STAMP_OFFSET)
+    return int(sec) * NANOSECONDS_PER_SECOND + int(nanosec)
+
+
+def ros_type(name: str) -> str:
+    """A type as ROS 2 calls it; others write "nav_msgs/Odometry", DDS "nav_msgs::msg::dds_::Odometry_"."""
+    parts = name.replace("::dds_::", "::").removesuffix("_").replace("::", "/").split("/")
+    return "/".join([parts[0], "msg", parts[1]] if len(parts) == 2 else parts)
 
 
 def _is_cdr(connection: Connection) -> bool:
-    return getattr(connection.ext, "serialization_format", "") == CDR
+    return _encoding(connection) == CDR
+
+
+def _encoding(connection: Connection) -> str:
+    return str(getattr(connection.ext, "serialization_format", ""))
 
 
 def _log_ns(message: RawMessage) -> int:

@@ -1,5 +1,6 @@
 """How much faster than real time a replay reads bags, apart from the model: two 1600x900 cameras, odometry at 50 Hz."""
 
+import resource
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -89,10 +90,10 @@ def run_replay_benchmark(duration_s: float) -> dict[str, Any]:
 
 def table(result: Mapping[str, Any]) -> str:
     """The ratios as text, one bag a line."""
-    head = f"{'bag':<16}{'MB':>8}{'s':>8}{'x real time':>13}{'CPU s':>8}{'x real time':>13}"
+    head = f"{'bag':<16}{'MB':>8}{'s':>8}{'x real time':>13}{'CPU s':>8}{'x real time':>13}{'peak memory, MB':>17}"
     lines = [
         f"{kind:<16}{row['megabytes']:>8.0f}{row['wall_s']:>8.2f}{row['times_real_time']:>13.1f}"
-        f"{row['cpu_s']:>8.2f}{row['times_real_time_of_cpu']:>13.1f}"
+        f"{row['cpu_s']:>8.2f}{row['times_real_time_of_cpu']:>13.1f}{row['peak_memory_megabytes']:>17.0f}"
         for kind, row in result.items()
     ]
     return "\n".join([head, *lines])
@@ -122,6 +123,8 @@ def _measure(kind: str, duration_s: float) -> dict[str, float]:
         # What is left on a machine that others use too.
         "cpu_s": cpu_s,
         "times_real_time_of_cpu": result["duration_s"] / cpu_s,
+        # Of this process since it began, the writing of bags included.
+        "peak_memory_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
     }
 
 

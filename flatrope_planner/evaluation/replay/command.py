@@ -12,8 +12,10 @@ from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.bag_result import FAILED, finished_result
 from flatrope_planner.evaluation.replay.bags import bags_at
 from flatrope_planner.evaluation.replay.crew import Result, replay_all
+from flatrope_planner.evaluation.replay.output_folder import writing_to
 from flatrope_planner.evaluation.replay.page import write_page
 from flatrope_planner.evaluation.replay.progress import ShareLine
+from flatrope_planner.evaluation.replay.ray_crew import replay_on_ray
 from flatrope_planner.evaluation.replay.settings import read_settings
 from flatrope_planner.evaluation.replay.summary import summary_of
 from flatrope_planner.evaluation.replay.task import Lineup, ReplayTask
@@ -31,6 +33,7 @@ def run_replay(arguments: Namespace, cameras: dict[str, str]) -> tuple[dict[str,
 
     Raises:
         InputError: if there is no bag, or an option does not fit.
+        SetupError: if results cannot be written.
     """
     started_s = time.monotonic()
     tasks = _tasks(arguments, cameras)
@@ -38,8 +41,9 @@ def run_replay(arguments: Namespace, cameras: dict[str, str]) -> tuple[dict[str,
     ordered = [results[task.name] for task in tasks]
     out: Path = arguments.out
     summary = summary_of(ordered, [task.folder for task in tasks], wall_s=time.monotonic() - started_s)
-    (out / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-    write_page(out / REPORT, summary, [task.folder for task in tasks if results[task.name]["status"] != FAILED])
+    with writing_to(out):
+        (out / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+        write_page(out / REPORT, summary, [task.folder for task in tasks if results[task.name]["status"] != FAILED])
     return summary, sum(result["status"] == FAILED for result in ordered)
 
 
@@ -77,6 +81,12 @@ def _tasks(arguments: Namespace, cameras: dict[str, str]) -> list[ReplayTask]:
     return [ReplayTask(bag, name, folder / name, lineup, options) for name, bag in bags.items()]
 
 
+def _replayed(tasks: Sequence[ReplayTask], arguments: Namespace, line: ShareLine) -> Iterator[Result]:
+    if arguments.ray is None:
+        return replay_all(tasks, arguments.jobs, line.show)
+    return replay_on_ray(tasks, arguments.ray, line.show)
+
+
 def _results(tasks: Sequence[ReplayTask], arguments: Namespace) -> Iterator[tuple[str, Result]]:
     """Name and result of each task, those of an earlier run first."""
     todo = []
@@ -91,7 +101,7 @@ def _results(tasks: Sequence[ReplayTask], arguments: Namespace) -> Iterator[tupl
     if not todo:
         return
     line = ShareLine("replay", len(todo))
-    for result in replay_all(todo, arguments.jobs, line.show):
+    for result in _replayed(todo, arguments, line):
         line.finished_one()
         if result["status"] == FAILED and len(tasks) > 1:
             line.say(f"flatrope: {result['error']}")

@@ -1,11 +1,13 @@
 """Replays many bags on several processes: one that breaks does not stop the others, nor does one that dies."""
 
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from threading import Thread
 from typing import Any
 
 from flatrope_planner.evaluation.replay.bag_result import FAILED, replayed
@@ -54,7 +56,7 @@ def replay_all(
                     if isinstance(future.exception(), BrokenProcessPool):
                         if not alone:
                             break
-                        found, result = True, _died(tasks[number])
+                        found, result = True, died(tasks[number])
                     else:
                         result = future.result()
                     del left[number]
@@ -84,7 +86,16 @@ def _tell(told: Callable[[float], None], shares: Any, sizes: Sequence[int]) -> N
 def _begin(shares: Any, abandoned: Any) -> None:
     # Asked to end at the terminal, all processes hear it: it is the first one that tells the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Killed, it tells nobody.
+    Thread(target=_end_with_parent, daemon=True).start()
     _SHARED[:] = [shares, abandoned]
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _work(work: Work, number: int, task: ReplayTask) -> Result:
@@ -98,7 +109,8 @@ def _work(work: Work, number: int, task: ReplayTask) -> Result:
     return work(task, told)
 
 
-def _died(task: ReplayTask) -> Result:
+def died(task: ReplayTask) -> Result:
+    """The result of a task whose process is gone."""
     error = f"{task.bag}: the process that replayed it died; it may have run out of memory"
     return {
         "schema": SCHEMA_VERSION,

@@ -3,6 +3,7 @@
 import struct
 from collections import Counter
 from collections.abc import Collection, Iterator
+from io import SEEK_END, BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,7 +28,7 @@ class CutOffMcap:
     def __init__(self, path: Path) -> None:
         """Look through the file; whatever is wrong with it ends it."""
         self.path = path
-        # Whether the records reach their end.
+        # Whether the file reaches its end and all in it could be read.
         self.complete = False
         self._schemas: dict[int, tuple[str, MessageDefinition]] = {}
         self._channels: dict[int, tuple[str, int, str]] = {}
@@ -48,38 +49,33 @@ class CutOffMcap:
                 yield wanted[channel], log_ns, data
 
     def _all(self) -> Iterator[Stamped]:
-        """Channel, time and content of every message that is whole."""
+        """Channel, time and content of every message that is whole, up to the first record that is none."""
         with self.path.open("rb") as stream:
             if stream.read(len(MAGIC)) != MAGIC:
                 return
+            sound = True
             for kind, content in _records(stream):
                 if kind == DATA_END:
-                    self.complete = True
+                    stream.seek(-len(MAGIC), SEEK_END)
+                    self.complete = sound and stream.read() == MAGIC
                     return
-                if kind == CHUNK:
-                    yield from self._in_chunk(content)
-                elif kind == MESSAGE:
-                    yield _message(content)
-                else:
-                    self._describe(kind, content)
+                try:
+                    found = self._messages_in(kind, content)
+                except Exception:  # numbers and texts that are none; each library of compression has errors of its own
+                    found, sound = [], False
+                yield from found
 
-    def _in_chunk(self, content: bytes) -> list[Stamped]:
-        """The messages of a chunk in the order of their time; none if its bytes are damaged."""
-        name, at = _text(content, CHUNK_HEAD.size)
-        packed = content[at + 8 :]
-        try:
-            records = decompressed(packed, name)
-        except Exception:  # each library of compression has errors of its own
+    def _messages_in(self, kind: int, content: bytes) -> list[Stamped]:
+        """The messages in a record, in the order of their time."""
+        if kind == MESSAGE:
+            return [_message(content)]
+        if kind != CHUNK:
+            self._describe(kind, content)
             return []
-        found, at = [], 0
-        while at + RECORD.size <= len(records):
-            kind, size = RECORD.unpack_from(records, at)
-            body = records[at + RECORD.size : at + RECORD.size + size]
-            at += RECORD.size + size
-            if kind == MESSAGE:
-                found.append(_message(body))
-            else:
-                self._describe(kind, body)
+        _, _, size, _ = CHUNK_HEAD.unpack_from(content)
+        name, at = _text(content, CHUNK_HEAD.size)
+        records = BytesIO(decompressed(content[at + 8 :], name, size))
+        found = [each for kind, body in _records(records) if kind != CHUNK for each in self._messages_in(kind, body)]
         return sorted(found, key=lambda message: message[1])
 
     def _describe(self, kind: int, content: bytes) -> None:
@@ -102,13 +98,15 @@ class CutOffMcap:
 
 
 def _records(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Kind and content of the records that are whole."""
+    """Kind and content of the records that are whole, and of a chunk that is not, as much as there is."""
+    begin, end = stream.tell(), stream.seek(0, SEEK_END)
+    stream.seek(begin)
     while len(head := stream.read(RECORD.size)) == RECORD.size:
         kind, size = RECORD.unpack(head)
-        content = stream.read(size)
-        if len(content) < size:
+        left = end - stream.tell()
+        if size > left and kind != CHUNK:
             return
-        yield kind, content
+        yield kind, stream.read(min(size, left))
 
 
 def _message(content: bytes) -> Stamped:

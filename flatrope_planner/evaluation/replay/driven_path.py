@@ -1,7 +1,9 @@
 """Where the ego really went: odometry as a path that can be asked at any time, and that says where it is not known."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +31,7 @@ class DrivenPoses:
 
 
 class DrivenPath:
-    """The odometry of one drive; a jump that no vehicle can make ends what can be known from before it."""
+    """The odometry of one drive; a jump that no vehicle can make, and other frames, end what is known from before."""
 
     def __init__(self) -> None:
         """Nowhere yet."""
@@ -69,7 +71,7 @@ def _interpolated(samples: list[OdometrySample], times_ns: NDArray[np.int64], po
     to_ego = rotation_matrix(pose_t0.quaternion_xyzw)
     turned = to_ego.T @ rotation_matrix(slerp(quaternions[before], quaternions[after], share))
     known = (gap_ns <= seconds_to_ns(MAX_GAP_S)) | (times_ns == stamps_ns[before]) | (times_ns == stamps_ns[after])
-    within = (times_ns >= stamps_ns[0]) & (times_ns <= _end_ns(stamps_ns, position_m))
+    within = (times_ns >= stamps_ns[0]) & (times_ns <= _end_ns(samples, stamps_ns, position_m))
     return DrivenPoses(
         ((between_m - pose_t0.position_m) @ to_ego)[:, :2],
         np.arctan2(turned[:, 1, 0], turned[:, 0, 0]),
@@ -77,9 +79,10 @@ def _interpolated(samples: list[OdometrySample], times_ns: NDArray[np.int64], po
     )
 
 
-def _end_ns(stamps_ns: NDArray[np.int64], position_m: Floats) -> int:
-    """The last sample before the first jump."""
+def _end_ns(samples: Sequence[OdometrySample], stamps_ns: NDArray[np.int64], position_m: Floats) -> int:
+    """The last sample before the first jump, or before the first one in other frames."""
     apart_s = np.diff(stamps_ns) * 1e-9
     moved_m = np.linalg.norm(np.diff(position_m, axis=0), axis=1)
-    jumps = np.flatnonzero(moved_m > MAX_SPEED_MPS * apart_s + MAX_JUMP_M)
-    return int(stamps_ns[jumps[0]] if len(jumps) else stamps_ns[-1])
+    other_frames = np.array([now.frames != last.frames for last, now in pairwise(samples)])
+    breaks = np.flatnonzero(other_frames | (moved_m > MAX_SPEED_MPS * apart_s + MAX_JUMP_M))
+    return int(stamps_ns[breaks[0]] if len(breaks) else stamps_ns[-1])

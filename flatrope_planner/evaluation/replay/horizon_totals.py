@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from flatrope_planner.evaluation.percentiles import percentiles
 from flatrope_planner.evaluation.replay.displacement import HORIZONS_S
+from flatrope_planner.evaluation.replay.rows import DECIMALS
 
 ERRORS = (
     *("ade_m", "fde_m", "ahe_rad", "fhe_rad", "lateral_m", "longitudinal_m"),
@@ -46,8 +48,8 @@ class HorizonTotals:
         return {
             "plans": len(columns["ade_m"]),
             **{name: mean(columns[name]) for name in ERRORS},
-            "ade_p95_m": float(np.percentile(columns["ade_m"], 95)),
-            "fde_p95_m": float(np.percentile(columns["fde_m"], 95)),
+            "ade_p95_m": percentiles(columns["ade_m"], (95,), DECIMALS)["p95"],
+            "fde_p95_m": percentiles(columns["fde_m"], (95,), DECIMALS)["p95"],
             "miss_rate": mean(columns["missed"]),
         }
 

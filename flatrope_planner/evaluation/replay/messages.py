@@ -3,13 +3,13 @@
 Types of ROS are as in every distribution since Humble; our own are as the bag describes them, else as they are now.
 """
 
-import struct
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from rosbags.interfaces import Connection, MessageDefinitionFormat
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.base import TypesysError
 from rosbags.typesys.store import Typestore
 
 from flatrope_planner.bringup.configuration import message_definitions
@@ -17,12 +17,9 @@ from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.bag_writer import PACKAGE
-from flatrope_planner.evaluation.replay.bag_source import RawMessage
+from flatrope_planner.evaluation.replay.bag_source import RawMessage, header_stamp_ns, ros_type
 from flatrope_planner.planning.odometry import OdometrySample
 from flatrope_planner.planning.pose import Pose
-
-# CDR begins with four bytes of which the second tells the order of bytes; then follows the header's stamp.
-STAMP_OFFSET, STAMP_SIZE = 4, 8
 
 
 def typestore_of(connections: Sequence[Connection]) -> Typestore:
@@ -35,12 +32,20 @@ def typestore_of(connections: Sequence[Connection]) -> Typestore:
     for file in sorted(message_definitions().glob("*.msg")):
         types.update(get_types_from_msg(file.read_text(encoding="utf-8"), f"{PACKAGE}/msg/{file.stem}"))
     for connection in connections:
-        described = connection.msgdef.format == MessageDefinitionFormat.MSG
-        if described and connection.msgtype.startswith(f"{PACKAGE}/"):
-            types.update(get_types_from_msg(connection.msgdef.data, connection.msgtype))
+        described, name = connection.msgdef.format == MessageDefinitionFormat.MSG, ros_type(connection.msgtype)
+        if described and name.startswith(f"{PACKAGE}/"):
+            types.update(_described_types(connection.msgdef.data, name))
     store = get_typestore(Stores.ROS2_JAZZY)
     store.register({name: fields for name, fields in types.items() if name.startswith(f"{PACKAGE}/")})
     return store
+
+
+def _described_types(definition: str, name: str) -> dict[str, Any]:
+    """The types that a bag describes; none if that is no description."""
+    try:
+        return dict(get_types_from_msg(definition, name))
+    except TypesysError:
+        return {}
 
 
 def read(store: Typestore, message: RawMessage) -> Any:
@@ -62,15 +67,14 @@ def stamp_of(message: RawMessage) -> int:
     Raises:
         InputError: if the message ends before, or has no stamp.
     """
-    if len(message.cdr) < STAMP_OFFSET + STAMP_SIZE:
+    stamp_ns = header_stamp_ns(message.cdr)
+    if stamp_ns is None:
         msg = f"{message.topic}: a message of {len(message.cdr)} bytes has no header"
         raise InputError(msg)
-    little = message.cdr[1] & 1
-    sec, nanosec = struct.unpack_from("<iI" if little else ">iI", message.cdr, STAMP_OFFSET)
-    if not sec and not nanosec:
+    if not stamp_ns:
         msg = f"{message.topic}: a message without a time stamp"
         raise InputError(msg)
-    return int(sec) * NANOSECONDS_PER_SECOND + int(nanosec)
+    return stamp_ns
 
 
 def nanoseconds(stamp: Any) -> int:

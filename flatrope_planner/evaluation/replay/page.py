@@ -11,7 +11,7 @@ from flatrope_planner.evaluation.replay.displacement import HORIZONS_S
 from flatrope_planner.evaluation.replay.moments import RANKED_BY, WORST
 from flatrope_planner.evaluation.replay.page_charts import acceptance_chart, horizon_chart
 from flatrope_planner.evaluation.replay.page_moments import moment_card
-from flatrope_planner.evaluation.replay.page_timeline import bag_timeline
+from flatrope_planner.evaluation.replay.page_timeline import bag_timeline, shown
 from flatrope_planner.evaluation.replay.summary import rows_in
 from flatrope_planner.evaluation.report.frame import Frame, template
 
@@ -91,9 +91,9 @@ def _moments(folders: Sequence[Path]) -> Iterator[str]:
 
 def _timelines(folders: Sequence[Path]) -> Iterator[str]:
     for folder in folders[:MOST_TIMELINES]:
-        result, rows = _read(folder / RESULT), list(rows_in(folder))
+        result, rows = _read(folder / RESULT), [shown(row) for row in rows_in(folder)]
         yield f"<h2>{escape(folder.name)}: second by second</h2>"
-        yield f'<div class="card">{bag_timeline(rows, _read(folder / TIMELINE), result["duration_s"])}</div>'
+        yield f'<div class="card seconds">{bag_timeline(rows, _read(folder / TIMELINE), result["duration_s"])}</div>'
     left_out = len(folders) - MOST_TIMELINES
     if left_out > 0:
         yield f'<p class="note">{left_out} more bags have no timeline here; their plans are in the folder of each.</p>'
@@ -146,6 +146,10 @@ def _quality(total: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     else:
         judged = consistency["consistent"] + consistency["inconsistent"]
         yield "trajectory does what its rationale says", f"{consistency['share']:.0%} of {judged} that can be judged"
+    least = total["least_errors"].get(HEADLINE)
+    if least and least["plans"]:
+        samples = total["least_errors"]["samples"]
+        yield f"least ADE of {samples} trajectories over 3 s", f"{least['min_ade_m']:.2f} m"
     yield "refused by the validator", f"{total['refused']} plans"
 
 

@@ -20,8 +20,20 @@ MOST_WORDS = 200
 Row = Mapping[str, Any]
 
 
+def shown(row: Row) -> dict[str, Any]:
+    """What is shown of a row: of a bag of hours the rest would be gigabytes."""
+    kept = ("t0_s", "rationale", "decision")
+    return {
+        **{name: row[name] for name in kept},
+        "speed_mps": np.array(row["speed_mps"][: round(SHOWN_PLAN_S / FUTURE_PERIOD_S)]),
+        "ade_m": row["errors"]["3s"].get("ade_m", np.nan),
+        "committed": row["speculation"]["committed"],
+        "rounds": row["speculation"]["rounds"],
+    }
+
+
 def bag_timeline(rows: Sequence[Row], driven: Sequence[Sequence[float]], duration_s: float) -> str:
-    """Charts one below the other with the same seconds, and the words as they change."""
+    """Charts of what is `shown` one below the other with the same seconds, and the words as they change."""
     span = (0.0, max(duration_s, 1.0))
     key = "".join(f'<i class="{decision}"></i>{decision}' for decision in DECISIONS)
     return (
@@ -35,7 +47,7 @@ def bag_timeline(rows: Sequence[Row], driven: Sequence[Sequence[float]], duratio
 def _speed(rows: Sequence[Row], driven: Sequence[Sequence[float]], span: tuple[float, float]) -> str:
     time_s, speed_mps = np.array(driven, dtype=np.float64).reshape(-1, 2).T
     breaks = np.flatnonzero(np.abs(np.diff(time_s)) > BREAK_S) + 1
-    planned = [np.array(row["speed_mps"])[: round(SHOWN_PLAN_S / FUTURE_PERIOD_S)] for row in rows]
+    planned = [row["speed_mps"] for row in rows]
     top = max([1.0, *(float(plan.max()) for plan in planned), float(speed_mps.max(initial=0.0))])
     chart = Chart(span, (0.0, top * 1.08), "time, s", "speed, m/s", WIDTH_PX)
     for row, plan in zip(rows, planned, strict=True):
@@ -68,13 +80,11 @@ def _ends_s(rows: Sequence[Row], end_s: float) -> list[float]:
 
 
 def _errors(rows: Sequence[Row], span: tuple[float, float]) -> str:
-    values = [row["errors"]["3s"].get("ade_m", np.nan) for row in rows]
-    return _line(rows, values, span, ("ADE over 3 s, m", "error"))
+    return _line(rows, [row["ade_m"] for row in rows], span, ("ADE over 3 s, m", "error"))
 
 
 def _acceptance(rows: Sequence[Row], span: tuple[float, float]) -> str:
-    counts = [row["speculation"] for row in rows]
-    lengths = [each["committed"] / each["rounds"] if each["rounds"] else np.nan for each in counts]
+    lengths = [row["committed"] / row["rounds"] if row["rounds"] else np.nan for row in rows]
     return _line(rows, lengths, span, ("tokens a round", "length"))
 
 

@@ -10,6 +10,7 @@ from flatrope_planner.bringup.configuration import message_definitions
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats, Plan, seconds_to_ns
 from flatrope_planner.evaluation.bag_writer import PACKAGE, BagWriter, typestore_with
+from flatrope_planner.evaluation.replay.plan_markers import PlanMarkers
 from flatrope_planner.planning.driven_arc import EgoMoment
 from flatrope_planner.planning.judgement import judge
 from flatrope_planner.planning.pose import Pose, rotation_matrix, turned_about_z
@@ -17,6 +18,8 @@ from flatrope_planner.planning.pose import Pose, rotation_matrix, turned_about_z
 OUTPUT = "/planner/output"
 # The path that was driven in the time of the plan.
 DRIVEN = "/replay/driven"
+# Both, and the rationale, for whoever displays markers.
+MARKERS = "/replay/markers"
 STAGES = ("vision", "prefill", "reasoning", "draft", "verify", "action", "total")
 
 
@@ -28,6 +31,7 @@ class PlanBag:
         definitions = message_definitions()
         self._bag, self._store = BagWriter(file, definitions), typestore_with(definitions)
         self._target, self._ticks = target, 0
+        self._markers = PlanMarkers(self._make)
 
     def __enter__(self) -> "PlanBag":
         self._bag.open()
@@ -52,6 +56,8 @@ class PlanBag:
         self._put(f"{OUTPUT}/rationale", plan.t0_ns, self._rationale(plan, header))
         self._put(f"{OUTPUT}/rationale_text", plan.t0_ns, self._make("std_msgs/String", data=plan.rationale.text))
         self._put(f"{OUTPUT}/speculation", plan.t0_ns, self._statistics(plan, header))
+        start = self._pose(pose_t0.position_m, pose_t0.quaternion_xyzw)
+        self._put(MARKERS, plan.t0_ns, self._markers.array(header, start, (poses, driven), plan.rationale.text))
 
     def _make(self, kind: str, **fields: Any) -> Any:
         package, name = kind.split("/")

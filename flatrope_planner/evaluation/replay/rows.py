@@ -27,6 +27,8 @@ class OpenTick:
     ego: EgoMoment
     # Counts the times that the recording began anew.
     drive: int
+    # Seconds into the recording.
+    t0_s: float
 
     @property
     def t0_ns(self) -> int:
@@ -42,9 +44,8 @@ class OpenTick:
 class RowMaker:
     """Makes rows of ticks in the order of their t0; knows the last one, for what is said of two plans in a row."""
 
-    def __init__(self, start_ns: int) -> None:
-        """Count seconds from `start_ns`."""
-        self._start_ns = start_ns
+    def __init__(self) -> None:
+        """No row yet."""
         self._last: tuple[OpenTick, MotionProfile] | None = None
 
     def row(self, tick: OpenTick, path: DrivenPath) -> tuple[dict[str, Any], DrivenPoses]:
@@ -55,7 +56,7 @@ class RowMaker:
         decision, judgement = decision_of(rationale.text), judge(planned.plan, tick.ego)
         row = {
             "t0_ns": tick.t0_ns,
-            "t0_s": ns_to_seconds(tick.t0_ns - self._start_ns),
+            "t0_s": tick.t0_s,
             "drive": tick.drive,
             "rationale": rationale.text,
             "complete": rationale.complete,

@@ -32,6 +32,8 @@ class DueTick:
 
     observation: Observation
     pose_t0: Pose
+    # Why there was no observation since the last one -> how often.
+    refused: Counter[str]
 
 
 class Stepper:
@@ -56,8 +58,10 @@ class Stepper:
         # When each picture was recorded (ns), and the picture.
         self._waiting = deque[tuple[int, RawPicture]]()
         self._last_t0_ns: int | None = None
-        # Why there was no observation when one was due -> how often.
+        # Why there was no observation when one was due -> how often; since the last one; and in whole the first time.
         self.not_ready: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.examples: dict[str, str] = {}
         # Topic and complaint of pictures that cannot be used, and of pictures and poses whose stamps lead nowhere.
         self.broken: list[tuple[str, str]] = []
         self._strays: list[tuple[str, str]] = []
@@ -131,13 +135,20 @@ class Stepper:
                 observation = self._buffer.observe()
                 pose_t0 = self._buffer.pose_at(observation.t0_ns)
             except NotReadyError as err:
-                self.not_ready[_without_numbers(str(err))] += 1
+                self._refuse(str(err))
                 return None
             seen = self._seen(observation)
             if seen is not None:
                 self._last_t0_ns = observation.t0_ns
-                return DueTick(seen, pose_t0)
+                refused, self.refused = self.refused, Counter()
+                return DueTick(seen, pose_t0, refused)
         return None
+
+    def _refuse(self, complaint: str) -> None:
+        reason = _without_numbers(complaint)
+        self.not_ready[reason] += 1
+        self.refused[reason] += 1
+        self.examples.setdefault(reason, complaint)
 
     def _is_due(self, newest_ns: int | None) -> bool:
         """Whether to look for an observation; while a camera is silent, to hear which one."""

@@ -13,7 +13,7 @@ from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.settings import PlannerSettings
 
 # Raised when files of a result change their meaning.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def contestants_of(lineup: Lineup) -> Contestants:
     from flatrope_planner.planning.core import warm_up
     from flatrope_planner.speculation.exactness import Exactness, ExactnessMode
     from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
-    from flatrope_planner.vla.loading import load_planner
+    from flatrope_planner.vla.loading import load_planner, load_planner_and_twin
     from flatrope_planner.vla.target import PRECISIONS, Running
 
     # With one thread each, results do not depend on how many processes share the machine.
@@ -88,10 +88,11 @@ def contestants_of(lineup: Lineup) -> Contestants:
     exactness = Exactness(ExactnessMode(settings.exactness), settings.audit_every)
     speculation = SpeculationOptions(DrafterKind(settings.drafter), draft, settings.draft_nodes, exactness)
     running = Running(settings.cameras, PRECISIONS.get(settings.precision), settings.device)
-    planner, plain = load_planner(settings.target, weights, speculation, running), None
+    if not lineup.compare:
+        planner = load_planner(settings.target, weights, speculation, running)
+        warm_up(planner)
+        return Contestants(planner, lineup.samples)
+    planner, plain = load_planner_and_twin(settings.target, weights, speculation, running)
     warm_up(planner)
-    if lineup.compare:
-        alone = SpeculationOptions(DrafterKind.NONE, None, settings.draft_nodes)
-        plain = load_planner(settings.target, weights, alone, running)
-        warm_up(plain)
+    warm_up(plain)
     return Contestants(planner, lineup.samples, plain)

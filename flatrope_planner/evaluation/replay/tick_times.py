@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from flatrope_planner.evaluation.percentiles import percentiles
 from flatrope_planner.evaluation.report.summary import spread
 
 COMPARED_STAGES = ("reasoning", "total")
@@ -38,7 +39,5 @@ class TickTimes:
 def _speedup(pairs: list[tuple[float, float]]) -> dict[str, float]:
     """Of the sums, and the spread of the ratios of single ticks."""
     speculated, plain = np.array(pairs).T
-    ratios = np.percentile(plain / speculated, [5, 50, 95])
-    names = ("p5", "p50", "p95")
-    single = {name: round(float(ratio), 3) for name, ratio in zip(names, ratios, strict=True)}
+    single = percentiles((plain / speculated).tolist(), (5, 50, 95), 3)
     return {"of_sums": round(float(plain.sum() / speculated.sum()), 3), **single}

@@ -12,6 +12,11 @@ ODOMETRY, TEXT = "nav_msgs/msg/Odometry", "std_msgs/msg/String"
 CAMERA_INFO = "sensor_msgs/msg/CameraInfo"
 TRANSFORM, TRANSFORMS = "geometry_msgs/msg/TransformStamped", "tf2_msgs/msg/TFMessage"
 PLANNED = "flatrope_planner/msg/PlannedTrajectory"
+# What tells of motion, but not of pose and speed in one frame at one time.
+OTHER_MOTION = (
+    *("geometry_msgs/msg/PoseStamped", "geometry_msgs/msg/PoseWithCovarianceStamped", "nav_msgs/msg/Path"),
+    *("geometry_msgs/msg/TwistStamped", "geometry_msgs/msg/TwistWithCovarianceStamped", "sensor_msgs/msg/NavSatFix"),
+)
 # Parts of a topic's name that say how a picture is sent, not by which camera.
 TRANSPORT = {"image", "image_raw", "image_rect", "image_color", "image_rect_color", "compressed", "camera_info"}
 # Pictures that are none of a colour camera, and pictures of our own.
@@ -83,7 +88,9 @@ def _choose_odometry(topics: Sequence[Topic], wish: str | None) -> str:
     if wish is not None:
         return _wanted(found, wish, ODOMETRY).name
     if not found:
-        msg = f"no {ODOMETRY} with messages: there is no history to plan from and no drive to compare with"
+        others = [f"{topic.name} ({topic.message_type})" for topic in topics if topic.message_type in OTHER_MOTION]
+        besides = f"; {', '.join(others)} cannot stand for it" if others else ""
+        msg = f"no {ODOMETRY} with messages: there is no history to plan from and no drive to compare with{besides}"
         raise InputError(msg)
     usual = [topic for topic in found if topic.name.rstrip("/").endswith(USUAL_ODOMETRY)]
     return min(usual or found, key=lambda topic: (-topic.messages, topic.name)).name

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from flatrope_planner.evaluation.replay.displacement import HORIZONS_S
 from flatrope_planner.evaluation.replay.extended_comfort import CHANGE_BOUNDS
 from flatrope_planner.evaluation.replay.horizon_totals import NO_PLANS, HorizonTotals, mean
+from flatrope_planner.evaluation.replay.least_errors import LeastErrors
 from flatrope_planner.evaluation.replay.rows import rounded
 from flatrope_planner.planning.comfort import BOUNDS
 from flatrope_planner.planning.consistency import Consistency
@@ -16,6 +16,10 @@ SUMMED = ("rounds", "proposed", "accepted", "committed", "prefill_proposed", "pr
 # Moments at which contestants differ that are named.
 NAMED_DIFFERENCES = 10
 FINDINGS = tuple(finding.name.lower() for finding in Consistency)
+NO_SCENE = (
+    "collisions, time to collision, drivable area, direction, traffic lights, lane keeping and progress need a map and "
+    "the other road users, which are not read"
+)
 NO_PAIRS = "no two plans follow each other"
 
 
@@ -25,8 +29,7 @@ class Totals:
 
     rows: int = 0
     _errors: HorizonTotals = field(default_factory=HorizonTotals)
-    _least: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    _samples: int = 0
+    _least: LeastErrors = field(default_factory=LeastErrors)
     _exceeded: Counter[str] = field(default_factory=Counter)
     _comfortable: int = 0
     _changes: list[dict[str, float]] = field(default_factory=list)
@@ -43,7 +46,8 @@ class Totals:
     def add(self, row: Mapping[str, Any]) -> None:
         """Count one row of plans.jsonl."""
         self.rows += 1
-        self._add_all_errors(row)
+        self._errors.add(row["errors"])
+        self._least.add(row["samples"], row["least_errors"] or {})
         self._exceeded.update(row["discomforts"].keys())
         self._comfortable += not row["discomforts"]
         if row["change"] is not None:
@@ -63,7 +67,8 @@ class Totals:
                 # By the planner node's validator, which would have driven a fallback instead.
                 "refused": self._refused,
                 "errors": self._errors.summary(),
-                "least_errors": self._least_errors(),
+                "least_errors": self._least.summary(),
+                "scene": _unavailable(NO_SCENE),
                 "comfort": self._comfort(),
                 "extended_comfort": self._extended_comfort(),
                 "rationale": self._rationale(),
@@ -72,14 +77,6 @@ class Totals:
             }
         )
         return summary
-
-    def _add_all_errors(self, row: Mapping[str, Any]) -> None:
-        self._errors.add(row["errors"])
-        self._samples = max(self._samples, row["samples"])
-        for horizon, errors in (row["least_errors"] or {}).items():
-            for name in ("ade_m", "fde_m"):
-                if name in errors:
-                    self._least.setdefault(horizon, {}).setdefault(name, []).append(errors[name])
 
     def _add_speculation(self, row: Mapping[str, Any]) -> None:
         counts, compared = row["speculation"], row["compared"]
@@ -90,15 +87,6 @@ class Totals:
             self._compared.update({"plans": 1, "identical_rationales": same[0], "identical_trajectories": same[1]})
             if not all(same):
                 self._differing.append(row["t0_s"])
-
-    def _least_errors(self) -> dict[str, Any]:
-        if not self._samples:
-            return _unavailable("one trajectory of each plan; more are drawn with --samples")
-        horizons = {
-            horizon: {"plans": len(columns["ade_m"]), **{f"min_{name}": mean(columns[name]) for name in columns}}
-            for horizon, columns in self._least.items()
-        }
-        return {"samples": self._samples, **{horizon: horizons.get(horizon) for horizon in HORIZONS_S}}
 
     def _comfort(self) -> dict[str, Any]:
         if not self.rows:

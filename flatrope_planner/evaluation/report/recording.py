@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 from rosbags.highlevel import AnyReader
+from rosbags.rosbag2 import Reader
 
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats
 from flatrope_planner.errors import InputError, reason
+from flatrope_planner.evaluation.replay.bag_files import is_read_in_whole, is_storage
 from flatrope_planner.evaluation.report.bounds import MOST_MEMORY_BYTES, bounded, check_message, check_metadata
 from flatrope_planner.evaluation.report.shapes import Shape, shapes_of
 from flatrope_planner.planning.odometry import OdometrySample
@@ -99,7 +101,7 @@ def read_recording(bag: Path) -> Recording:
         raise InputError(msg)
     check_metadata(bag)
     try:
-        with bounded(), AnyReader([bag]) as reader:
+        with bounded(), AnyReader(_readable(bag)) as reader:
             wanted = [c for c in reader.connections if c.msgtype in _READERS]
             for connection, log_ns, raw in reader.messages(wanted) if wanted else ():
                 check_message(connection.topic, raw)
@@ -120,6 +122,16 @@ def read_recording(bag: Path) -> Recording:
         recording.plans, recording.reference_plans = recording.reference_plans, []
         recording.rationales, recording.reference_rationales = recording.reference_rationales, {}
     return recording
+
+
+def _readable(bag: Path) -> list[Path]:
+    """The bag, or its files where rosbags would leave out some of what is in them."""
+    if not bag.is_dir():
+        return [bag]
+    with Reader(bag) as reader:
+        if reader.compression_mode or is_read_in_whole(reader):
+            return [bag]
+    return [path for path in bag.iterdir() if is_storage(path)]
 
 
 def stamp_ns(stamp: Any) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from flatrope_planner.domain import Floats
+from flatrope_planner.evaluation.percentiles import percentiles
 from flatrope_planner.evaluation.report.recording import STAGES, Recording
 from flatrope_planner.evaluation.report.ticks import DrivenScene, Tick, stage_times_ms
 from flatrope_planner.planning.stated_decision import decision_of
@@ -36,8 +37,7 @@ def spread(values: Floats) -> dict[str, float]:
     """Median, 95th percentile and maximum; empty for no values."""
     if not len(values):
         return {}
-    p50, p95, top = np.percentile(values, [50, 95, 100])
-    return {"p50": round(float(p50), 2), "p95": round(float(p95), 2), "max": round(float(top), 2)}
+    return {**percentiles(values.tolist(), (50, 95), 2), "max": round(float(values.max()), 2)}
 
 
 def _scene(scene: DrivenScene, ticks: Sequence[Tick]) -> dict[str, Any]:

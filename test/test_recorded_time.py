@@ -1,0 +1,94 @@
+"""Seconds into a recording, whatever clock stamped; stretches without plans, and whose fault they are."""
+
+from collections import Counter
+
+import pytest
+
+from flatrope_planner.evaluation.replay.holes import Holes
+from flatrope_planner.evaluation.replay.recorded_time import EVERYTHING, RecordedTime, Silence
+
+SECOND_NS = 1_000_000_000
+ODOMETRY, CAMERA = "/odometry", "/camera"
+
+
+def ns(time_s: float) -> int:
+    return round(time_s * SECOND_NS)
+
+
+def hear(time: RecordedTime, stamps_s: list[float], log_s: list[float]) -> None:
+    for stamp_s, at_s in zip(stamps_s, log_s, strict=True):
+        time.hear_odometry(ODOMETRY, ns(stamp_s), ns(at_s))
+
+
+@pytest.mark.parametrize(("epoch_s", "slower"), [(1000.0, 1.0), (0.5, 1.0), (1_700_000_000.0, 5.0), (3.0, 0.2)])
+def test_seconds_count_from_the_first_message_whatever_the_stamps(epoch_s: float, slower: float) -> None:
+    # The recorder runs for 2 s before the first pose comes.
+    time = RecordedTime(ns(1000.0))
+    steps_s = [i * 0.5 for i in range(21)]
+    hear(time, [epoch_s + step_s for step_s in steps_s], [1002.0 + slower * step_s for step_s in steps_s])
+    assert time.into_s(ns(epoch_s + 4.0)) == pytest.approx(6.0)
+    assert time.end_s == pytest.approx(12.0)
+    assert time.silences == [Silence(EVERYTHING, 0.0, 2.0)]
+
+
+def test_stamps_that_begin_anew_go_on_after_the_last_drive() -> None:
+    time = RecordedTime(ns(100.0))
+    hear(time, [50.0, 50.5, 51.0], [100.0, 100.5, 101.0])
+    time.begin_anew()
+    hear(time, [50.0, 50.5], [104.0, 104.5])
+    assert time.into_s(ns(50.5)) == pytest.approx(4.5)
+    assert set(time.silences) == {Silence(EVERYTHING, 1.0, 4.0), Silence(ODOMETRY, 1.0, 4.0)}
+
+
+def test_a_stamp_that_leads_astray_moves_nothing_and_three_do() -> None:
+    time = RecordedTime(0)
+    hear(time, [10.0, 10.5, 4_000.0, 11.0], [0.0, 0.5, 0.6, 1.0])
+    assert (time.into_s(ns(11.0)), time.end_s) == (1.0, 1.0)
+    hear(time, [4_000.0, 4_000.5, 4_001.0, 4_001.5], [1.5, 2.0, 2.5, 3.0])
+    assert time.into_s(ns(4_001.5)) == pytest.approx(3.0)
+
+
+def test_pictures_tell_of_silence_but_do_not_lead() -> None:
+    time = RecordedTime(0)
+    time.hear_picture(CAMERA, ns(7.0), 0)
+    hear(time, [5.0 + i for i in range(6)], [float(i) for i in range(6)])
+    time.hear_picture(CAMERA, ns(5.0), 0)
+    time.hear_picture(CAMERA, ns(9.0), ns(4.0))
+    time.hear_picture(CAMERA, ns(9_000.0), ns(4.5))
+    time.close()
+    assert time.end_s == 5.0
+    assert [silence for silence in time.silences if silence.topic == CAMERA] == [Silence(CAMERA, 0.0, 4.0)]
+
+
+def lines(silences: list[Silence], planned_s: list[float], end_s: float, refused: str = "") -> list[str]:
+    holes = Holes(0.5, silences)
+    for t0_s in planned_s:
+        holes.planned(t0_s, Counter([refused] if refused else []))
+    return holes.lines(end_s, Counter())
+
+
+STEADY = [1.5 + 0.5 * i for i in range(8)]
+
+
+def test_where_plans_follow_each_other_there_is_no_hole() -> None:
+    assert lines([], STEADY, 6.0) == []
+    # A history of 1.5 s has to follow a start: so much is no hole.
+    assert lines([], [3.9], 4.0) == []
+    assert lines([], [4.1], 4.2) == ["no plan from 0.0 s to 4.1 s"]
+
+
+def test_a_hole_is_blamed_on_what_refused_or_on_who_was_silent() -> None:
+    assert lines([], [1.5, 8.0], 8.0, "odometry has a gap") == ["no plan from 1.5 s to 8.0 s (odometry has a gap)"]
+    silences = [Silence(CAMERA, 2.0, 7.5), Silence(ODOMETRY, 2.0, 3.2)]
+    assert lines(silences, [1.5, 8.0], 8.0) == [f"no plan from 1.5 s to 8.0 s (nothing on {CAMERA})"]
+
+
+def test_what_was_not_recorded_is_not_missed() -> None:
+    assert lines([Silence(EVERYTHING, 1.6, 60.0)], [1.5, 61.9], 62.0) == []
+    assert len(lines([Silence(EVERYTHING, 1.6, 60.0)], [1.5, 65.0], 65.0)) == 1
+
+
+def test_of_many_holes_three_are_named() -> None:
+    found = lines([], [10.0 * i for i in range(1, 7)], 60.0)
+    assert len(found) == 4
+    assert found[-1] == "and 3 more stretches without a plan"
