@@ -11,7 +11,9 @@ from rosbags.interfaces import Connection, QosDurability
 
 from flatrope_planner.evaluation.replay.bag_source import Topic
 
-COMPRESSED_IMAGE, COMPRESSED = "sensor_msgs/msg/CompressedImage", "/compressed"
+COMPRESSED_IMAGE = "sensor_msgs/msg/CompressedImage"
+# How image_transport calls what it sends compressed: the last word of the topic.
+COMPRESSED = "compressed"
 # The player tells the time; and a node's log and parameters are its own.
 NEVER = ("/clock", "/rosout", "/parameter_events")
 # Sensors, motion, texts, transforms, and what viewers show.
@@ -43,6 +45,6 @@ def latched_topics(connections: Iterable[Connection]) -> set[str]:
 
 def raw_topic(topic: Topic, names: Iterable[str]) -> str | None:
     """Where the pictures of a compressed topic come out raw; nowhere if that is among `names`, the bag's own topics."""
-    raw = topic.name.removesuffix(COMPRESSED)
+    raw = topic.name.removesuffix(f"/{COMPRESSED}")
     is_compressed = topic.message_type == COMPRESSED_IMAGE and raw not in ("", topic.name)
     return raw if is_compressed and raw not in names else None
