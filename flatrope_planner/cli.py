@@ -6,6 +6,7 @@ import signal
 import sys
 from typing import NoReturn
 
+from flatrope_planner._version import __version__
 from flatrope_planner.commands.benchmarks import add_benchmarks
 from flatrope_planner.commands.command import (
     EXIT_BAD_INPUT,
@@ -58,6 +59,7 @@ def main(argv: list[str] | None = None) -> int:
 def _parser(*, training: bool) -> argparse.ArgumentParser:
     """The parser of all commands."""
     parser = _Parser(prog="flatrope", description="Plan, drive, measure and train with flatrope_planner.")
+    parser.add_argument("--version", action="version", version=f"flatrope {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_launching_commands(commands)
     doctor = add_command(commands, "doctor", _doctor, "check installation, middleware, models, inputs; say what to do")

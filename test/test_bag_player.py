@@ -3,17 +3,32 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from drives import CAMERA_TOPICS, ODOMETRY_TOPIC, Drive, Sent, header, make, nanoseconds, write_bag
+from drives import (
+    CAMERA_TOPICS,
+    DEFINITIONS,
+    ODOMETRY_TOPIC,
+    STORE,
+    Drive,
+    Sent,
+    header,
+    jpeg_message,
+    make,
+    nanoseconds,
+    write_bag,
+)
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from ros import closing, ros, spin_until
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image
+from std_msgs.msg import String
 
 from flatrope_planner.bringup.description import play_processes, replay_processes
 from flatrope_planner.conversion.stamps import to_nanoseconds
 from flatrope_planner.errors import InputError
+from flatrope_planner.evaluation.bag_writer import BagWriter
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.bag_player_node import BagPlayer
 
@@ -67,3 +82,41 @@ def test_the_player_and_the_planner_share_the_time() -> None:
     assert ("~/input/camera/front_wide", "/sensing/front_wide/image_raw") in processes[0].remappings
     with pytest.raises(InputError, match="rate is 'fast'"):
         play_processes({"rate": "fast"})
+
+
+def test_only_inputs_are_played_latched_as_recorded_and_compressed_pictures_raw_too(tmp_path: Path) -> None:
+    bag, empty, no_data = tmp_path / "run.mcap", header(9.0, "front"), np.zeros(3, np.uint8)
+    with BagWriter(bag, DEFINITIONS) as writer:
+        writer.latched.add("/simulator/scene")
+        for name, message in (
+            ("/simulator/scene", make("std_msgs/String", data="lead")),
+            ("/planner/output/rationale_text", make("std_msgs/String", data="Go.")),
+            ("/front/image/compressed", jpeg_message(9.0, "front")),
+            ("/front/image/compressed", make("sensor_msgs/CompressedImage", header=empty, format="jpeg", data=no_data)),
+        ):
+            kind = message.__msgtype__
+            writer.write(name, kind, nanoseconds(0.0), bytes(STORE.serialize_cdr(message, kind)))
+    with ros("-p", f"bag_player:bag:={bag}", "-p", "bag_player:loop:=true"):
+        player, late = BagPlayer(), Node("late")
+        pictures: list[Any] = []
+        scenes: list[Any] = []
+        late.create_subscription(Image, "/front/image", pictures.append, qos.REPORT)
+        with closing(player, late) as executor:
+            spin_until(executor, lambda: bool(pictures))
+            late.create_subscription(String, "/simulator/scene", scenes.append, qos.LATCHED)
+            spin_until(executor, lambda: bool(scenes))
+            assert not player.count_publishers("/planner/output/rationale_text")
+    assert (pictures[0].encoding, pictures[0].height, pictures[0].width) == ("bgra8", 16, 16)
+    # Grey of 90, as the drive's pictures tell the time, but for what JPEG makes of it.
+    assert np.array(pictures[0].data)[:3] == pytest.approx([90, 90, 90], abs=2)
+    assert to_nanoseconds(pictures[0].header.stamp) == nanoseconds(9.0)
+    assert pictures[0].header.frame_id == "front"
+
+
+def test_all_is_played_where_that_is_asked_for(tmp_path: Path) -> None:
+    said = (Sent(0.1, "/planner/output/rationale_text", make("std_msgs/String", data="Go.")),)
+    bag = write_bag(tmp_path / "drive", Drive(duration_s=0.2, more=said))
+    with ros("-p", f"bag_player:bag:={bag}", "-p", "bag_player:everything:=true"):
+        player = BagPlayer()
+        with closing(player):
+            assert player.count_publishers("/planner/output/rationale_text") == 1

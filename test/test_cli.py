@@ -109,6 +109,15 @@ def test_leftovers_are_told_before_nodes_start(monkeypatch: pytest.MonkeyPatch) 
     assert done == ["told", "run"]
 
 
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    manifest = (Path(__file__).parents[1] / "package.xml").read_text()
+    version = manifest.partition("<version>")[2].partition("<")[0]
+    assert capsys.readouterr().out == f"flatrope {version}\n"
+
+
 def test_help_needs_neither_torch_nor_ros() -> None:
     code = (
         "import sys; from flatrope_planner.cli import main\n"

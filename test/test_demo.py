@@ -14,7 +14,7 @@ from flatrope_planner.evaluation import demo
 
 RESULTS = {"run.mcap", "report.html", "summary.json"}
 FOREVER = "import time; time.sleep(60)"
-SUMMARY = {"ticks": 3, "dropped_ticks": 1, "control_timeouts": 2, "stage_ms": {}, "scenes": []}
+SUMMARY = {"ticks": 3, "dropped_ticks": 1, "fallback_plans": 4, "control_timeouts": 2, "stage_ms": {}, "scenes": []}
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def contents(folder: Path) -> dict[str, str]:
         (["family:=lead,"], "family is 'lead,', expected tour"),
         (["real_time_factor:=nan"], "real_time_factor is 'nan', expected a number of [0, 100]"),
         (["role:=a/"], "role is 'a/', expected a name"),
-        (["params_file:=none.yaml"], "none.yaml is no parameter file"),
+        (["params_file:=none.yaml"], "none.yaml does not exist, expected a parameter file"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_starts(
@@ -110,4 +110,4 @@ def test_new_results_replace_earlier_ones_when_all_are_there(
     assert found == {"run.mcap": "new", "report.html": "new"}
     printed = capsys.readouterr()
     assert "ROS 2 domain 83, on this machine alone" in printed.err
-    assert "3 plans, 1 dropped, 2 times no command in time; scenes:" in printed.out
+    assert "3 plans, 1 dropped, 4 fallbacks, 2 times no command in time; scenes:" in printed.out

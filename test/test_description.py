@@ -20,7 +20,7 @@ from flatrope_planner.bringup.description import (
 )
 from flatrope_planner.bringup.processes import command_line
 from flatrope_planner.bringup.recording import RECORD_ARGUMENTS, record_processes
-from flatrope_planner.errors import FlatropeError, InputError, SetupError
+from flatrope_planner.errors import FlatropeError, InputError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -38,8 +38,8 @@ def test_the_planner_listens_to_its_cameras_and_the_diagnostics_to_the_planner()
     }
     assert planner.parameters == {"use_sim_time": False}
     assert dict(diagnostics.remappings) == {
-        "~/input/speculation": "/planner/output/speculation",
-        "~/input/status": "/planner/output/status",
+        "~/input/speculation": "planner/output/speculation",
+        "~/input/status": "planner/output/status",
     }
 
 
@@ -61,8 +61,51 @@ def test_cameras_come_from_the_parameter_file(tmp_path: Path) -> None:
     assert planner.parameter_file == str(own)
 
 
+def test_a_car_of_ones_own_is_wired_by_arguments() -> None:
+    planner, diagnostics = planner_processes(
+        {
+            "camera_topic": "front_wide=/left/image_raw, front_tele=/zoom/{role}/img",
+            "odometry_topic": "/odom",
+            "command_topic": "/route/hint",
+            "points_topic": "/lidar",
+            "node_name": "pilot",
+            "namespace": "car/one",
+        }
+    )
+    assert dict(planner.remappings) == {
+        "~/input/odometry": "/odom",
+        "~/input/camera/front_wide": "/left/image_raw",
+        "~/input/camera/front_tele": "/zoom/ego_vehicle/img",
+        "~/input/command": "/route/hint",
+        "~/input/points": "/lidar",
+    }
+    assert (planner.name, diagnostics.name) == ("pilot", "pilot_diagnostics")
+    assert planner.namespace == diagnostics.namespace == "/car/one"
+    assert dict(diagnostics.remappings)["~/input/status"] == "pilot/output/status"
+    assert diagnostics.parameters["planner_name"] == "car/one/pilot"
+    assert command_line(planner)[4:9] == ["--ros-args", "-r", "__node:=pilot", "-r", "__ns:=/car/one"]
+
+
+def test_a_replay_is_wired_like_a_planner() -> None:
+    planner, _, player = replay_processes({"namespace": "/car", "camera_topic": "front_wide=/a,front_tele=/b"})
+    assert planner.namespace == "/car"
+    assert ("~/input/camera/front_tele", "/b") in planner.remappings
+    assert player.namespace == ""
+
+
+def test_cameras_are_those_of_the_nodes_own_section(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    sections = {"/planner": "left", "/car/pilot": "right"}
+    content = {name: {"ros__parameters": {"cameras": [camera]}} for name, camera in sections.items()}
+    own.write_text(yaml.safe_dump(content))
+    here, _ = planner_processes({"params_file": str(own)})
+    there, _ = planner_processes({"params_file": str(own), "node_name": "pilot", "namespace": "/car"})
+    assert here.remappings[1][0] == "~/input/camera/left"
+    assert there.remappings[1][0] == "~/input/camera/right"
+
+
 def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"missing\.yaml"):
+    with pytest.raises(InputError, match=r"missing\.yaml does not exist, expected a parameter file$"):
         planner_processes({"params_file": str(tmp_path / "missing.yaml")})
 
 
@@ -104,6 +147,16 @@ def test_arguments_that_do_not_fit_are_named(chosen: dict[str, str], complaint: 
         ({"camera_topic": "/{role}/{name}"}, "camera_topic is '/{role}/{name}', which makes '/ego_vehicle/{name}'"),
         ({"camera_topic": ""}, "camera_topic is ''"),
         ({"camera_topic": "/a//b"}, "camera_topic is '/a//b'"),
+        ({"camera_topic": "/cam"}, "makes /cam the topic of front_wide and front_tele; expected {camera} in it"),
+        ({"camera_topic": "front_wide=/a,front_tele=/a"}, "each one's own: front_wide=TOPIC,front_tele=TOPIC"),
+        ({"camera_topic": "front_wide=/a"}, "which has no topic for the camera front_tele: expected front_tele=TOPIC"),
+        ({"camera_topic": "front_wide=/a,front_wide=/b"}, "which has several topics for the camera front_wide"),
+        ({"camera_topic": "front_wide=,front_tele=/a"}, "which makes '': expected a topic"),
+        ({"command_topic": "a b"}, "command_topic is 'a b'"),
+        ({"points_topic": "/7"}, "points_topic is '/7'"),
+        ({"node_name": "car/pilot"}, "node_name is 'car/pilot', expected one word such as planner"),
+        ({"node_name": ""}, "node_name is ''"),
+        ({"namespace": "/car/"}, "namespace is '/car/', expected words such as /car"),
         ({"odometry_topic": "/odom/"}, "odometry_topic is '/odom/'"),
         ({"role": "7"}, "camera_topic is '/carla/{role}/{camera}/image', which makes '/carla/7/front_wide/image'"),
     ],

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sources import ROOT
 
-from flatrope_planner.doctor import checkup, installation, model, packages, shared_memory, storage, weights
+from flatrope_planner.doctor import checkup, installation, middleware, model, packages, shared_memory, storage, weights
 from flatrope_planner.doctor.checkup import Step, guarded
 from flatrope_planner.doctor.finding import Finding, Mark, worst
 from flatrope_planner.doctor.loopback import verdict
@@ -208,6 +208,27 @@ def test_discovery_is_read_from_the_environment(environment: dict[str, str], exp
 def test_the_middleware_is_named() -> None:
     finding = only(check_ros({"ROS_DISTRO": "humble", "RMW_IMPLEMENTATION": "rmw_cyclonedds_cpp"}))
     assert finding.found == "ROS 2 humble, rmw_cyclonedds_cpp"
+
+
+def test_a_middleware_that_is_not_installed_is_named_with_what_to_do(tmp_path: Path) -> None:
+    there = {"ROS_DISTRO": "humble", "AMENT_PREFIX_PATH": f"{tmp_path / 'workspace'}:{tmp_path}"}
+    asked = {**there, "RMW_IMPLEMENTATION": "rmw_cyclonedds_cpp"}
+    missing = only(check_ros(asked))
+    assert missing.mark is FAIL
+    assert missing.found == "RMW_IMPLEMENTATION=rmw_cyclonedds_cpp is not installed: no node starts with it"
+    for remedy in ("unset RMW_IMPLEMENTATION", "apt install ros-humble-rmw-cyclonedds-cpp"):
+        assert remedy in missing.remedy
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "librmw_cyclonedds_cpp.so").touch()
+    assert only(check_ros(asked)).mark is OK
+
+
+def test_the_wheels_have_no_other_middleware(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(middleware, "_wheels", lambda: "jazzy")
+    found = only(check_ros({"RMW_IMPLEMENTATION": "rmw_zenoh_cpp"}))
+    assert found.mark is FAIL
+    assert found.remedy == "unset RMW_IMPLEMENTATION, for rmw_fastrtps_cpp: the wheels have no other"
+    assert only(check_ros({})).mark is OK
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The planner's managed life, led by a manager over the real middleware."""
 
 import gc
+import os
 import threading
 import time
 import weakref
@@ -136,6 +137,18 @@ def test_a_manager_leads_it_through_its_life() -> None:
         assert manager.change(ACTIVATE)
         wait_for_plans(manager)
         assert len(load.loaded) == 1
+
+
+def test_when_it_is_active_it_says_where_to_look(capfd: pytest.CaptureFixture[str]) -> None:
+    with managed(Loader(), "-r", "~/output/trajectory:=/plan") as manager:
+        assert manager.change(CONFIGURE)
+        assert "active in" not in capfd.readouterr().err
+        assert manager.change(ACTIVATE)
+    said = capfd.readouterr().err
+    domain = os.environ.get("ROS_DOMAIN_ID", "0")
+    assert (
+        f"active in ROS domain {domain}: plans on /plan, how it is on /planner/output/status and /diagnostics" in said
+    )
 
 
 def _received(manager: Manager) -> int:

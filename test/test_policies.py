@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,8 +38,9 @@ def arguments(process: NodeProcess) -> list[str]:
 
 @contextmanager
 def running_as_launched() -> Iterator[Node]:
-    """Planner and diagnostics as `flatrope up use_sim_time:=true` starts them, and a node that looks at them."""
-    processes = planner_processes({"use_sim_time": "true"})
+    """Planner, which watches the way, and diagnostics as `flatrope up use_sim_time:=true` starts them; who looks on."""
+    planner, diagnostics = planner_processes({"use_sim_time": "true"})
+    processes = (replace(planner, parameters={**planner.parameters, "corridor_check": True}), diagnostics)
     with ExitStack() as stack, ros():
         for process in processes:
             stack.enter_context(started(process.executable, *arguments(process)))
@@ -83,3 +85,10 @@ def test_policies_are_of_the_schema_and_give_each_node_an_enclave_of_its_own(nam
     assert {"/rosout", "/parameter_events"} <= policy.allowed["publish"]
     assert "/clock" in policy.allowed["subscribe"]
     assert not any("*" in each for names in policy.allowed.values() for each in names)
+
+
+def test_the_guide_starts_the_nodes_as_the_launch_files_do() -> None:
+    guide = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    for process in planner_processes({}):
+        for source, target in (("__node", process.name), *process.remappings):
+            assert f"-r {source}:={target}" in guide

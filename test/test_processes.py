@@ -22,7 +22,7 @@ SCRIPTS = {
     "quiet": "import time; print('up'); time.sleep(60)",
     "stubborn": "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print('up'); time.sleep(60)",
     "done": "print('finished its work')",
-    "killed": "import os; os.kill(os.getpid(), 9)",
+    "killed": "import os; print('all is well', flush=True); os.kill(os.getpid(), 9)",
     "broken": "import sys; print('oh no'); sys.exit(3)",
     "environment": "import os; print(os.environ['COLOUR'], os.environ['TASTE']); import time; time.sleep(60)",
 }
@@ -96,12 +96,21 @@ def test_a_prefix_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "ended", [Ended("done", 0, "finished its work"), Ended("broken", 3, "oh no"), Ended("killed", -9)]
+    ("ended", "how"),
+    [
+        (Ended("done", 0, "finished its work"), "ended with exit code 0"),
+        (Ended("broken", 3, "oh no"), "ended with exit code 3"),
+        (Ended("killed", -9, "all is well"), "was ended by signal 9 (SIGKILL)"),
+    ],
 )
-def test_when_one_ends_all_end_and_the_line_says_why(ended: Ended) -> None:
+def test_when_one_ends_all_end_and_the_line_says_why(ended: Ended, how: str) -> None:
     lines: list[str] = []
     assert run(nodes("quiet", ended.name), {}, lines.append) == ended
-    assert f"{ended.name} has ended with exit code {ended.exit_code}: ending all" in lines
+    assert f"the {ended.name} {how}: ending all" in lines
+
+
+def test_a_signal_without_a_name_is_a_number() -> None:
+    assert str(Ended("planner", -40, "all is well")) == "the planner was ended by signal 40 (for real time)"
 
 
 @pytest.mark.parametrize(("last", "status"), [("done", 0), ("broken", 2), ("killed", 2)])
@@ -113,7 +122,7 @@ def test_up_fails_when_a_node_does_and_repeats_its_last_words(
     said = {
         "done": "",
         "broken": "flatrope: the broken ended with exit code 3: oh no\n",
-        "killed": "flatrope: the killed ended with exit code -9\n",
+        "killed": "flatrope: the killed was ended by signal 9 (SIGKILL)\n",
     }
     assert capsys.readouterr().err == said[last]
 

@@ -14,9 +14,11 @@ from std_msgs.msg import String
 from flatrope_planner.conversion.images import to_bgra8
 from flatrope_planner.conversion.odometry import odometry_message
 from flatrope_planner.domain import Image
+from flatrope_planner.evaluation.replay.bag_source import BagSource
 from flatrope_planner.evaluation.report.recording import read_recording
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.console import console_line
+from flatrope_planner.nodes.played_topics import latched_topics
 from flatrope_planner.nodes.recorder_node import RecorderNode
 from flatrope_planner.planning.observation import OdometrySample
 from flatrope_planner.planning.pose import yaw_quaternion
@@ -92,6 +94,8 @@ def test_what_is_published_is_recorded(tmp_path: Path, monkeypatch: pytest.Monke
     recording = read_recording(file)
     # Sent before the recorder came up, but latched.
     assert [text for _, text in recording.outcomes] == ["success"]
+    with BagSource(file) as source:
+        assert "/simulator/outcome" in latched_topics(source.connections)
     assert recording.odometry[-1].position_m[0] == pytest.approx(recording.odometry[-1].stamp_ns * 1e-9)
     stamps_ns = [picture.stamp_ns for picture in recording.pictures["front"]]
     assert len(stamps_ns) >= 3

@@ -50,6 +50,15 @@ def test_the_recorder_is_told_and_rosbag2_can_be(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == expected + "\n"
 
 
+def test_what_a_planner_of_another_name_says_is_recorded_by_its_name() -> None:
+    there = {"node_name": "pilot", "namespace": "/car", "camera_topic": "front_wide=/left/img,front_tele=/zoom/img"}
+    topics = recorded_topics({**CAR, **there})
+    assert topics[:2] == ("/left/img", "/zoom/img")
+    assert {"/car/pilot/input/command", "/car/pilot/output/trajectory", "/left/camera_info"} <= set(topics)
+    assert "/route" in recorded_topics({**CAR, **there, "command_topic": "/route"})
+    assert not any(topic.startswith("/planner/") for topic in topics)
+
+
 def test_topics_that_are_relative_are_refused() -> None:
     with pytest.raises(InputError, match=r"'front_wide/image' cannot be recorded: .* such as /front_wide/image"):
         recorded_topics({"camera_topic": "{camera}/image"})

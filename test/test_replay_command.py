@@ -168,7 +168,8 @@ def test_bad_options_are_one_line_each(bags: list[str], tmp_path: Path, capsys: 
         "/**: {ros__parameters: {drafter: magic}}": "parameter drafter is 'magic', expected one of",
         "planner: {ros__parameters: {period_s: 0.0}}": "parameter period_s is 0.0",
         "/**: {ros__parameters: {exactness: audit}}": "parameter audit_every is 0",
-        "controller: {ros__parameters: {rate_hz: 1.0}}": "has no section /** or planner",
+        "controller: {ros__parameters: {rate_hz: 1.0}}": "sets nothing for /planner: it speaks of /controller",
+        "": "is empty, expected a parameter file",
         "a: [": "is no parameter file",
     }.items():
         config.write_text(content)

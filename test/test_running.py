@@ -210,7 +210,7 @@ def test_a_name_that_is_taken_twice_is_told_by_both() -> None:
         with closing(node) as executor:
             spin_until(executor, lambda: "2 nodes are called /planner" in node.life_report().message)
             assert node.life_report().level is Level.ERROR
-            _read_until_part(child, "2 nodes are called /planner; rename or end one")
+            _read_until_part(child, "2 nodes are called /planner; end one, or start it with another name (node_name:=")
             os.kill(child.pid, signal.SIGTERM)
             child.communicate(timeout=END_TIMEOUT_S)
             spin_until(executor, lambda: node.life_report().message == "active")

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from flatrope_planner.errors import SetupError, reason
+from flatrope_planner.bringup.parameter_file import read_parameter_file
+from flatrope_planner.errors import InputError, SetupError, reason
 
 PACKAGE = "flatrope_planner"
 
@@ -49,29 +50,17 @@ def installed_share() -> Path | None:
         return None
 
 
-def read_parameter_file(path: Path) -> dict[str, Any]:
-    """The parameters that a ROS parameter file sets for any node.
-
-    Raises:
-        SetupError: if the file cannot be read as one.
-    """
-    import yaml
-
-    try:
-        parameters: Any = yaml.safe_load(path.read_text(encoding="utf-8"))["/**"]["ros__parameters"]
-        return {**parameters}
-    except (OSError, ValueError, yaml.YAMLError, LookupError, TypeError) as err:
-        msg = f"{path} is no parameter file with a section /**: ros__parameters ({reason(err)})"
-        raise SetupError(msg) from err
-
-
 def default_parameters(name: str) -> dict[str, Any]:
     """The parameters set in config/<name>.
 
     Raises:
         SetupError: if it is missing or unreadable.
     """
-    return read_parameter_file(config_file(name))
+    try:
+        # Those of the package are for whatever node reads them.
+        return read_parameter_file(config_file(name), "/any")
+    except InputError as err:
+        raise SetupError(str(err)) from err
 
 
 def parameter_meanings(name: str) -> dict[str, str]:

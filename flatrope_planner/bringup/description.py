@@ -6,11 +6,12 @@ Two front ends start it: the launch files (through `launching`) and the command 
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from flatrope_planner.bringup.configuration import config_file, default_parameters, read_parameter_file
+from flatrope_planner.bringup.configuration import config_file, default_parameters
+from flatrope_planner.bringup.parameter_file import read_parameter_file
 from flatrope_planner.errors import InputError
 
 PLANNER, DIAGNOSTICS, CONTROLLER, SIMULATOR = "planner", "diagnostics", "controller", "simulator"
@@ -44,6 +45,8 @@ class NodeProcess:
     environment: dict[str, str] = field(default_factory=dict)
     # Command that the node's own command line is handed to, such as a debugger's.
     prefix: tuple[str, ...] = ()
+    # With a slash in front; "" for the root or, where a launch file has pushed a namespace, for that.
+    namespace: str = ""
 
 
 ROLE = Argument("role", "ego_vehicle", "role name of the ego vehicle in CARLA: the topics are /carla/<role>/...")
@@ -55,8 +58,18 @@ AUTOSTART = Argument(
     ("", "true", "false"),
 )
 PLANNER_FILE = Argument("params_file", "", "parameter file of the planner; empty: config/planner.param.yaml")
-CAMERA_TOPIC = Argument("camera_topic", "/carla/{role}/{camera}/image", "where the pictures come from")
+NODE_NAME = Argument(
+    "node_name", PLANNER, "name of the planner's node; another one's diagnostics are <node_name>_diagnostics"
+)
+NAMESPACE = Argument("namespace", "", "namespace of the planner and its diagnostics, such as /car; empty: none")
+CAMERA_TOPIC = Argument(
+    "camera_topic",
+    "/carla/{role}/{camera}/image",
+    "where the pictures come from: a pattern, or each camera's topic: front_wide=/left/image_raw,front_tele=/zoom/img",
+)
 ODOMETRY_TOPIC = Argument("odometry_topic", "/carla/{role}/odometry", "where the ego state comes from")
+COMMAND_TOPIC = Argument("command_topic", "~/input/command", "where route hints come from; ~ is the planner's node")
+POINTS_TOPIC = Argument("points_topic", "~/input/points", "where point clouds come from, with corridor_check: true")
 DRIVER = Argument(
     "planner", "nano", "who drives: the planner node, or the simulator's own driver", ("nano", "reference")
 )
@@ -70,14 +83,22 @@ BAG = Argument("bag", "out/demo/run.mcap", "the bag to play: rosbag2 folder, .mc
 RATE = Argument("rate", "1.0", "recorded seconds a second")
 LOOP = Argument("loop", "false", "begin again at the end", ("true", "false"))
 START_DELAY = Argument("start_delay_s", "0.0", "seconds until the first message, for the nodes to load")
+EVERYTHING = Argument(
+    "everything",
+    "false",
+    "play also what the nodes of then said: plans, statuses, commands for actuators",
+    ("true", "false"),
+)
 RATE_LIMITS, START_DELAY_LIMITS = (0.01, 100.0), (0.0, 600.0)
 
-PLAY_ARGUMENTS = (BAG, RATE, LOOP, START_DELAY)
-PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, AUTOSTART, PLANNER_FILE, CAMERA_TOPIC, ODOMETRY_TOPIC)
+PLAY_ARGUMENTS = (BAG, RATE, LOOP, START_DELAY, EVERYTHING)
+# Where a planner is and what it listens to, which in a demo is settled.
+_WIRING = (CAMERA_TOPIC, ODOMETRY_TOPIC, COMMAND_TOPIC, POINTS_TOPIC, NODE_NAME, NAMESPACE)
+PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, AUTOSTART, PLANNER_FILE, *_WIRING)
 # A name of ROS: words of letters, digits and underscores that begin with no digit, separated by slashes.
 _WORDS = r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*"
 
-REPLAY_ARGUMENTS = (*PLAY_ARGUMENTS, ROLE, PLANNER_FILE, CAMERA_TOPIC, ODOMETRY_TOPIC)
+REPLAY_ARGUMENTS = (*PLAY_ARGUMENTS, ROLE, PLANNER_FILE, *_WIRING)
 DEMO_ARGUMENTS = (DRIVER, FAMILY, SEED, REAL_TIME_FACTOR, ROLE, PLANNER_FILE)
 
 
@@ -127,8 +148,8 @@ def demo_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
     if not is_topic_part(values[ROLE.name]):
         msg = f"role is {values[ROLE.name]!r}, expected a name such as {ROLE.default}"
         raise InputError(msg)
-    sensors = {CAMERA_TOPIC.name: CAMERA_TOPIC.default, ODOMETRY_TOPIC.name: ODOMETRY_TOPIC.default}
-    planner = _planner_and_diagnostics({**values, **sensors, USE_SIM_TIME.name: "true"})
+    wiring = {argument.name: argument.default for argument in _WIRING}
+    planner = _planner_and_diagnostics({**values, **wiring, USE_SIM_TIME.name: "true"})
     return (*planner, _controller(values), _simulator(values))
 
 
@@ -172,30 +193,78 @@ def image_environment() -> dict[str, str]:
 
 def _planner_and_diagnostics(values: Mapping[str, str]) -> tuple[NodeProcess, NodeProcess]:
     use_sim_time = values[USE_SIM_TIME.name] == "true"
+    name, namespace = _node_name(values), _namespace(values)
     file = values[PLANNER_FILE.name] or str(config_file("planner.param.yaml"))
-    topic = {camera: topic_of(values, CAMERA_TOPIC, camera) for camera in cameras_of(file)}
     planner = NodeProcess(
         executable="planner_node",
-        name=PLANNER,
+        name=name,
+        namespace=namespace,
         parameter_file=file,
         parameters={"use_sim_time": use_sim_time},
-        remappings=(
-            ("~/input/odometry", topic_of(values, ODOMETRY_TOPIC)),
-            *((f"~/input/camera/{camera}", topic[camera]) for camera in topic),
-        ),
+        remappings=_inputs(values, cameras_of(file, f"{namespace}/{name}")),
         environment=image_environment(),
     )
     diagnostics = NodeProcess(
         executable="diagnostics_node",
-        name=DIAGNOSTICS,
+        name=DIAGNOSTICS if name == PLANNER else f"{name}_{DIAGNOSTICS}",
+        namespace=namespace,
         parameter_file=str(config_file("diagnostics.param.yaml")),
-        parameters={"use_sim_time": use_sim_time, "planner_name": PLANNER},
+        parameters={"use_sim_time": use_sim_time, "planner_name": f"{namespace}/{name}".removeprefix("/")},
+        # Relative: both are in the same namespace, whoever gives it to them.
         remappings=(
-            ("~/input/speculation", f"/{PLANNER}/output/speculation"),
-            ("~/input/status", f"/{PLANNER}/output/status"),
+            ("~/input/speculation", f"{name}/output/speculation"),
+            ("~/input/status", f"{name}/output/status"),
         ),
     )
     return planner, diagnostics
+
+
+def _inputs(values: Mapping[str, str], cameras: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """The remappings of the planner's inputs.
+
+    Raises:
+        InputError: on a topic that ROS would not take, or that two cameras would share.
+    """
+    topics = {camera: topic_of(values, CAMERA_TOPIC, camera) for camera in cameras}
+    for topic in topics.values():
+        sharing = [other for other in topics if topics[other] == topic]
+        if len(sharing) > 1:
+            given = f"{CAMERA_TOPIC.name} is {values[CAMERA_TOPIC.name]!r}"
+            remedy = f"expected {{camera}} in it, or each one's own: {','.join(f'{name}=TOPIC' for name in sharing)}"
+            msg = f"{given}, which makes {topic} the topic of {' and '.join(sharing)}; {remedy}"
+            raise InputError(msg)
+    own = {argument: topic_of(values, argument) for argument in (COMMAND_TOPIC, POINTS_TOPIC)}
+    return (
+        ("~/input/odometry", topic_of(values, ODOMETRY_TOPIC)),
+        *((f"~/input/camera/{camera}", topic) for camera, topic in topics.items()),
+        *((argument.default, topic) for argument, topic in own.items() if topic != argument.default),
+    )
+
+
+def planner_name(values: Mapping[str, str]) -> str:
+    """The full name of the planner's node, such as /car/planner.
+
+    Raises:
+        InputError: if ROS would not take it.
+    """
+    return f"{_namespace(values)}/{_node_name(values)}"
+
+
+def _node_name(values: Mapping[str, str]) -> str:
+    name = values[NODE_NAME.name]
+    if not is_topic_part(name) or "/" in name:
+        msg = f"{NODE_NAME.name} is {name!r}, expected one word such as {PLANNER}; {NAMESPACE.name}:= takes a namespace"
+        raise InputError(msg)
+    return name
+
+
+def _namespace(values: Mapping[str, str]) -> str:
+    """With a slash in front; "" for none."""
+    words = values[NAMESPACE.name].removeprefix("/")
+    if words and not is_topic_part(words):
+        msg = f"{NAMESPACE.name} is {values[NAMESPACE.name]!r}, expected words such as /car"
+        raise InputError(msg)
+    return f"/{words}" if words else ""
 
 
 def _controller(values: Mapping[str, str]) -> NodeProcess:
@@ -224,6 +293,7 @@ def _bag_player(values: Mapping[str, str]) -> NodeProcess:
             "bag": str(Path(values[BAG.name]).absolute()),
             "rate": _number(values, RATE, RATE_LIMITS),
             "loop": values[LOOP.name] == "true",
+            "everything": values[EVERYTHING.name] == "true",
             "start_delay_s": _number(values, START_DELAY, START_DELAY_LIMITS),
         },
         environment=image_environment(),
@@ -270,24 +340,40 @@ def topic_of(values: Mapping[str, str], argument: Argument, camera: str = "") ->
     """The topic that an argument speaks of.
 
     Raises:
-        InputError: if ROS would not take it.
+        InputError: if ROS would not take it, or it names no topic for the camera.
     """
-    pattern = values[argument.name]
+    given = values[argument.name]
+    pattern = _listed(argument, given, camera) if camera and "=" in given else given
     topic = pattern.replace("{role}", values[ROLE.name]).replace("{camera}", camera)
-    if not re.fullmatch(f"~?/?{_WORDS}", topic, re.ASCII):
-        msg = f"{argument.name} is {pattern!r}, which makes {topic!r}: expected a topic, of words such as /front/image"
+    if not re.fullmatch(f"(~/|/)?{_WORDS}", topic, re.ASCII):
+        msg = f"{argument.name} is {given!r}, which makes {topic!r}: expected a topic, of words such as /front/image"
         raise InputError(msg)
     return topic
 
 
-def cameras_of(parameter_file: str) -> tuple[str, ...]:
+def _listed(argument: Argument, given: str, camera: str) -> str:
+    """The camera's topic in `front_wide=/left/image_raw,front_tele=/zoom/img`.
+
+    Raises:
+        InputError: if it has none.
+    """
+    pairs = [entry.partition("=") for entry in given.split(",")]
+    topics = [topic.strip() for name, _, topic in pairs if name.strip() == camera]
+    if len(topics) != 1:
+        how_often = "no topic" if not topics else "several topics"
+        msg = f"{argument.name} is {given!r}, which has {how_often} for the camera {camera}: expected {camera}=TOPIC"
+        raise InputError(msg)
+    return topics[0]
+
+
+def cameras_of(parameter_file: str, node: str) -> tuple[str, ...]:
     """The planner's cameras: what its parameter file says, or the default where it says nothing.
 
     Raises:
         InputError: if they are no list of names.
     """
     name = "cameras"
-    own = read_parameter_file(Path(parameter_file))
+    own = read_parameter_file(Path(parameter_file), node)
     cameras = own[name] if name in own else default_parameters("planner.param.yaml")[name]
     fits = isinstance(cameras, list) and cameras and all(isinstance(camera, str) for camera in cameras)
     if not fits or not all(is_topic_part(camera) for camera in cameras):

@@ -40,6 +40,7 @@ def _node(process: NodeProcess, environment: Mapping[str, str]) -> Node:
         package=PACKAGE,
         executable=process.executable,
         name=process.name,
+        namespace=process.namespace or None,
         parameters=[process.parameter_file, process.parameters],
         remappings=list(process.remappings),
         additional_env={**environment, **process.environment},

@@ -32,8 +32,16 @@ class Ended:
     last_words: str = ""
 
     def __str__(self) -> str:
-        words = f": {self.last_words}" if self.last_words else ""
-        return f"the {self.name} ended with exit code {self.exit_code}{words}"
+        # Whom a signal ends says nothing of it: its last words are of something else.
+        words = f": {self.last_words}" if self.last_words and self.exit_code >= 0 else ""
+        return f"the {self.name} {self.how}{words}"
+
+    @property
+    def how(self) -> str:
+        """By which signal, or with which exit code."""
+        if self.exit_code < 0:
+            return f"was ended by signal {-self.exit_code} ({_signal_name(-self.exit_code)})"
+        return f"ended with exit code {self.exit_code}"
 
 
 class ProcessGroup:
@@ -133,7 +141,10 @@ class ProcessGroup:
 def command_line(process: NodeProcess) -> list[str]:
     """The command that runs a node with this very Python."""
     command = [*process.prefix, sys.executable, "-m", "flatrope_planner.nodes", process.executable, "--ros-args"]
-    command += ["-r", f"__node:={process.name}", "--params-file", process.parameter_file]
+    command += ["-r", f"__node:={process.name}"]
+    if process.namespace:
+        command += ["-r", f"__ns:={process.namespace}"]
+    command += ["--params-file", process.parameter_file]
     for name, value in process.parameters.items():
         command += ["-p", f"{name}:={_parameter_text(value)}"]
     for source, target in process.remappings:
@@ -154,7 +165,7 @@ def run(processes: Sequence[NodeProcess], environment: Mapping[str, str], write:
             while not asked.wait(POLL_S):
                 ended = group.ended()
                 if ended is not None:
-                    write(f"{ended.name} has ended with exit code {ended.exit_code}: ending all")
+                    write(f"the {ended.name} {ended.how}: ending all")
                     return ended
             return None
     finally:
@@ -167,6 +178,11 @@ def _parameter_text(value: bool | int | float | str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"'{value}'" if isinstance(value, str) else repr(value)
+
+
+def _signal_name(number: int) -> str:
+    # Those for real time have no names.
+    return signal.Signals(number).name if number in set(signal.Signals) else "for real time"
 
 
 def _signal_group(process: "subprocess.Popen[str]", number: int) -> None:

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from flatrope_planner.bringup.configuration import config_file
 from flatrope_planner.bringup.description import (
     CAMERA_TOPIC,
+    COMMAND_TOPIC,
+    NAMESPACE,
+    NODE_NAME,
     ODOMETRY_TOPIC,
-    PLANNER,
     PLANNER_FILE,
     ROLE,
     USE_SIM_TIME,
@@ -14,6 +16,7 @@ from flatrope_planner.bringup.description import (
     NodeProcess,
     cameras_of,
     completed,
+    planner_name,
     topic_of,
 )
 from flatrope_planner.errors import InputError
@@ -27,15 +30,13 @@ PRESET = Argument(
     "minimal: what a replay needs; full: calibration, route hints and what a running planner says besides",
     (MINIMAL, FULL),
 )
-RECORD_ARGUMENTS = (FILE, PRESET, ROLE, USE_SIM_TIME, PLANNER_FILE, CAMERA_TOPIC, ODOMETRY_TOPIC)
+INPUTS = (CAMERA_TOPIC, ODOMETRY_TOPIC, COMMAND_TOPIC)
+RECORD_ARGUMENTS = (FILE, PRESET, ROLE, USE_SIM_TIME, PLANNER_FILE, *INPUTS, NODE_NAME, NAMESPACE)
 
 # How pictures are sent, as the last part of a topic.
 COMPRESSED = "/compressed"
 MOUNTS = "/tf_static"
-PLANNER_TOPICS = (
-    f"/{PLANNER}/input/command",
-    *(f"/{PLANNER}/output/{name}" for name in ("trajectory", "path", "rationale", "rationale_text", "speculation")),
-)
+PLANNED = ("trajectory", "path", "rationale", "rationale_text", "speculation")
 
 
 def recorded_topics(chosen: Mapping[str, str]) -> tuple[str, ...]:
@@ -46,10 +47,13 @@ def recorded_topics(chosen: Mapping[str, str]) -> tuple[str, ...]:
     """
     values = completed(RECORD_ARGUMENTS, chosen)
     file = values[PLANNER_FILE.name] or str(config_file("planner.param.yaml"))
-    cameras = [topic_of(values, CAMERA_TOPIC, camera) for camera in cameras_of(file)]
+    planner = planner_name(values)
+    cameras = [topic_of(values, CAMERA_TOPIC, camera) for camera in cameras_of(file, planner)]
     topics = [*cameras, topic_of(values, ODOMETRY_TOPIC)]
     if values[PRESET.name] == FULL:
-        topics += [*(_beside(camera) for camera in cameras), MOUNTS, *PLANNER_TOPICS]
+        said = (f"{planner}/output/{name}" for name in PLANNED)
+        command = topic_of(values, COMMAND_TOPIC).replace("~", planner, 1)
+        topics += [*(_beside(camera) for camera in cameras), MOUNTS, command, *said]
     if not all(topic.startswith("/") for topic in topics):
         relative = next(topic for topic in topics if not topic.startswith("/"))
         msg = f"{relative!r} cannot be recorded: expected a topic from the root on, such as /{relative.lstrip('~/')}"

@@ -10,7 +10,7 @@ from flatrope_planner.commands.command import Result, add_command
 def add_checkpoint_commands(commands: Any) -> None:
     """Add all of `checkpoint`."""
     inspect = add_command(
-        commands, "inspect", _checkpoint_inspect, "what a draft's files hold, and whether it fits nano"
+        commands, "inspect", _checkpoint_inspect, "what a draft's files hold, and whether it fits the target"
     )
     inspect.add_argument("draft", type=Path, metavar="DIR", help="folder of a draft")
     convert = add_command(commands, "convert", _checkpoint_convert, "write a draft in another layout")

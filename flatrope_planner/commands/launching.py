@@ -63,6 +63,7 @@ def _play(arguments: argparse.Namespace) -> Result:
 
     if arguments.show_args:
         return _shown_arguments(PLAY_ARGUMENTS)
+    print("the bag's time is on /clock, for nodes started with use_sim_time:=true")
     ended = run(play_processes(_chosen(arguments.arguments)), {})
     if ended is not None and ended.exit_code != 0:
         raise SetupError(str(ended))

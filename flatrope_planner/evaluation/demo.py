@@ -131,9 +131,10 @@ def describe(summary: Mapping[str, Any], out: Path) -> str:
     latency = f", {total_ms['p50']:.0f} ms each" if total_ms else ""
     late = summary["control_timeouts"]
     waits = f", {late} times no command in time" if late else ""
+    counts = f"{summary['dropped_ticks']} dropped, {summary['fallback_plans']} fallbacks"
     return "\n".join(
         [
-            f"{summary['ticks']} plans{latency}, {summary['dropped_ticks']} dropped{waits}; scenes:",
+            f"{summary['ticks']} plans{latency}, {counts}{waits}; scenes:",
             *scenes,
             f"report:  {out / REPORT}",
             f"numbers: {out / SUMMARY}",

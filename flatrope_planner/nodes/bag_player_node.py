@@ -13,21 +13,24 @@ from typing import Annotated, Any, NoReturn
 from rclpy.clock import Clock as NodeClock
 from rclpy.clock import ClockType
 from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import CompressedImage, Image
 
+from flatrope_planner.conversion.images import camera_frame, to_bgra8
 from flatrope_planner.conversion.stamps import to_time
+from flatrope_planner.errors import reason
 from flatrope_planner.evaluation.replay.bag_source import BagSource, RawMessage, Topic
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.declared import read_parameters
 from flatrope_planner.nodes.parameters import Range
+from flatrope_planner.nodes.played_topics import NEVER, is_for_now, latched_topics, raw_topic
 from flatrope_planner.nodes.running import run_node
 
 # How often it is looked at what is due (s): finer than anything that is recorded.
 POLL_S = 0.002
-# Time is the player's own, the rest is said by the nodes that listen now.
-LEFT_OUT = ("/clock", "/rosout", "/parameter_events")
-OUR_PACKAGE = "flatrope_planner/"
-STATIC = "/tf_static"
+WARN_EVERY_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class BagPlayerParameters:
     clock_hz: Annotated[float, Range(1.0, 1000.0)]
     start_delay_s: Annotated[float, Range(0.0, 600.0)]
     loop: bool
+    everything: bool
 
 
 class BagPlayer(Node):
@@ -56,7 +60,13 @@ class BagPlayer(Node):
         self._source = BagSource(Path(parameters.bag))
         self._source.__enter__()
         self._start_ns, self._end_ns = self._source.span_ns
-        self._outputs = {topic.name: output for topic in self._source.topics if (output := self._output(topic))}
+        self._latched = latched_topics(self._source.connections)
+        played = self._played()
+        self._outputs = {topic.name: output for topic in played if (output := self._output(topic))}
+        names = {topic.name for topic in self._source.topics}
+        raw = {topic.name: raw_topic(topic, names) for topic in played}
+        # Compressed topic -> who sends its pictures raw, for those who listen to that: the planner does.
+        self._raw = {name: self._publisher(Image, topic) for name, topic in raw.items() if topic}
         self._clock = self.create_publisher(Clock, "/clock", qos.BRIDGE_OUTPUT)
         self._begin(time.monotonic() + parameters.start_delay_s)
         self.create_timer(POLL_S, self._play, clock=NodeClock(clock_type=ClockType.STEADY_TIME))
@@ -66,17 +76,29 @@ class BagPlayer(Node):
         self._source.__exit__(None, None, None)
         self.destroy_node()
 
-    def _output(self, topic: Topic) -> Any:
-        """A publisher for the topic; None for one that is left out."""
-        if topic.name in LEFT_OUT or topic.message_type.startswith(OUR_PACKAGE):
-            return None
+    def _played(self) -> list[Topic]:
+        """The topics to play; those that are not are told."""
+        topics = [topic for topic in self._source.topics if topic.name not in NEVER]
+        played = [topic for topic in topics if self._settings.everything or is_for_now(topic)]
+        left_out = [topic.name for topic in topics if topic not in played]
+        if left_out:
+            self.get_logger().info(
+                f"not played, as it is no input (everything:=true plays it, too): {' '.join(left_out)}"
+            )
+        return played
+
+    def _output(self, topic: Topic) -> Publisher | None:
+        """A publisher for the topic; None where its type is not installed."""
         package, _, name = topic.message_type.partition("/msg/")
         try:
             kind = getattr(import_module(f"{package}.msg"), name)
         except (ImportError, AttributeError):
             self.get_logger().warning(f"{topic.name} is left out: its type {topic.message_type} is not installed")
             return None
-        return self.create_publisher(kind, topic.name, qos.LATCHED if topic.name == STATIC else qos.BRIDGE_OUTPUT)
+        return self._publisher(kind, topic.name)
+
+    def _publisher(self, kind: Any, topic: str) -> Publisher:
+        return self.create_publisher(kind, topic, qos.LATCHED if topic in self._latched else qos.BRIDGE_OUTPUT)
 
     def _begin(self, at_s: float) -> None:
         """Play from the beginning, at this time of the steady clock."""
@@ -94,9 +116,24 @@ class BagPlayer(Node):
         while self._next is not None and self._next[0].log_ns <= now_ns:
             for message in self._next:
                 self._outputs[message.topic].publish(message.cdr)
+                self._send_raw(message)
             self._next = next(self._coming, None)
         if self._next is None and now_ns >= self._end_ns:
             self._end()
+
+    def _send_raw(self, message: RawMessage) -> None:
+        """Send a compressed picture raw as well, where somebody listens to that."""
+        publisher = self._raw.get(message.topic)
+        if publisher is None or not publisher.get_subscription_count():
+            return
+        try:
+            picture = deserialize_message(message.cdr, CompressedImage)
+            frame = camera_frame(picture)
+        except Exception as err:  # rclpy raises RuntimeError and more where bytes are no message
+            words = f"a picture of {message.topic} is left out: {reason(err)}"
+            self.get_logger().warning(words, throttle_duration_sec=WARN_EVERY_S)
+        else:
+            publisher.publish(to_bgra8(frame.image, frame.stamp_ns, picture.header.frame_id))
 
     def _tell_time(self, now_ns: int) -> None:
         if now_ns >= self._next_clock_ns:

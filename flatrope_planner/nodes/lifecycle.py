@@ -92,9 +92,9 @@ class ManagedNode(LifecycleNodeMixin, Node):
         """How many nodes have this node's name; more than one is told in the log, once each time it happens."""
         own = (self.get_name(), self.get_namespace())
         count = int(self.get_node_names_and_namespaces().count(own))
-        mistakable = (
-            "" if count < 2 else f"{count} nodes are called {self.get_fully_qualified_name()}; rename or end one"
-        )
+        name = self.get_fully_qualified_name()
+        remedy = "end one, or start it with another name (node_name:=, namespace:=, or -r __node:=)"
+        mistakable = "" if count < 2 else f"{count} nodes are called {name}; {remedy}"
         if mistakable and not self._mistakable:
             self.get_logger().error(mistakable)
         self._mistakable = mistakable
@@ -108,6 +108,14 @@ class ManagedNode(LifecycleNodeMixin, Node):
         """Get ready."""
         self._trouble = ""
         return super().on_configure(state) if self._told(self.configure) else FAILURE
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Begin, and say where to look."""
+        begun = super().on_activate(state)
+        plans, status = map(self.resolve_topic_name, ("~/output/trajectory", "~/output/status"))
+        where = f"plans on {plans}, how it is on {status} and /diagnostics"
+        self.get_logger().info(f"active in ROS domain {self.context.get_domain_id()}: {where}")
+        return begun
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop."""

@@ -91,7 +91,10 @@ class RecorderNode(Node):
                 self.get_logger().warning(f"{topic} is left out: its type {message_type} is not installed")
                 continue
             take = partial(self._take, topic, message_type)
-            self.create_subscription(kind, topic, take, self._offered(topic), raw=True)
+            offered = self._offered(topic)
+            if offered.durability == QoSDurabilityPolicy.TRANSIENT_LOCAL:
+                self._bag.latched.add(topic)
+            self.create_subscription(kind, topic, take, offered, raw=True)
 
     def _new_topics(self) -> Iterator[tuple[str, str]]:
         """Topics with a publisher and one type."""

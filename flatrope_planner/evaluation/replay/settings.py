@@ -2,21 +2,19 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from flatrope_planner.bringup.configuration import default_parameters
-from flatrope_planner.errors import InputError, reason
+from flatrope_planner.bringup.description import PLANNER
+from flatrope_planner.bringup.parameter_file import read_parameter_file
+from flatrope_planner.errors import InputError
 from flatrope_planner.evaluation.replay.arguments import PERIOD_LIMITS_S
 from flatrope_planner.planning.chance import NO_SEED
 from flatrope_planner.planning.ego_motion import AUTO
 from flatrope_planner.planning.twist import TwistFit
 
 PLANNER_FILE = "planner.param.yaml"
-# Sections of a parameter file that reach the node, the more special later.
-SECTIONS = ("/**", "planner", "/planner")
-PARAMETERS = "ros__parameters"
+# Beginnings of what ROS itself adds to every node's parameters, and `ros2 param dump` writes with the others.
+OF_ROS = ("use_sim_time", "start_type_description_service", "qos_overrides")
 # What speculation knows (`vla.drafting.DrafterKind`, `speculation.exactness.ExactnessMode`), told without PyTorch.
 DRAFTERS = ("none", "prompt_lookup", "retrieval", "network", "hybrid")
 AUDIT = "audit"
@@ -86,7 +84,8 @@ def read_settings(file: Path | None) -> PlannerSettings:
     """
     values = default_parameters(PLANNER_FILE)
     if file is not None:
-        own = _parameters_in(file)
+        own = read_parameter_file(file, f"/{PLANNER}", anywhere=True)
+        own = {name: value for name, value in own.items() if not name.startswith(OF_ROS)}
         unknown = sorted(set(own) - set(values))
         if unknown:
             msg = f"{file} sets {unknown[0]!r}, which is no parameter of the planner; there are {', '.join(values)}"
@@ -97,24 +96,6 @@ def read_settings(file: Path | None) -> PlannerSettings:
         raise InputError(msg)
     values["cameras"] = tuple(map(str, values["cameras"]))
     return PlannerSettings(**{field.name: values[field.name] for field in fields(PlannerSettings)})
-
-
-def _parameters_in(file: Path) -> dict[str, Any]:
-    try:
-        content: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
-        found = [content[section][PARAMETERS] for section in SECTIONS if section in content]
-        values = {name: value for section in found for name, value in section.items()}
-    except (OSError, ValueError, yaml.YAMLError, LookupError, TypeError, AttributeError) as err:
-        msg = f"{file} is no parameter file with a section /** or planner: {PARAMETERS} ({reason(err)})"
-        raise InputError(msg) from err
-    if not found:
-        msg = f"{file} has no section /** or planner: it sets no parameter of the planner"
-        raise InputError(msg)
-    return values
-
-
-def _is_number(value: object, least: float, most: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
 
 
 def _is_whole(value: object, least: int, most: int) -> bool:
