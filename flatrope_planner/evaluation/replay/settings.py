@@ -62,11 +62,12 @@ class PlannerSettings:
         self._require("draw_seed", _is_whole(self.draw_seed, NO_SEED, MOST_SEED), f"from {NO_SEED} to {MOST_SEED}")
         self._require("trajectory_samples", _is_whole(self.trajectory_samples, 1, 64), "a whole number of [1, 64]")
         self._require("guidance", _is_number(self.guidance, 1.0, 10.0), "a number of [1, 10]")
+        low_m, high_m = OFFSET_LIMITS_M
+        offset = f"a number of [{low_m:g}, {high_m:g}]"
+        self._require("rear_axle_offset_m", _is_number(self.rear_axle_offset_m, low_m, high_m), offset)
+        self._require("twist_frame", self.twist_frame in TWIST_FRAMES, f"one of {', '.join(TWIST_FRAMES)}")
         low_s, high_s = PERIOD_LIMITS_S
-        is_number = isinstance(self.period_s, int | float) and not isinstance(self.period_s, bool)
-        self._require(
-            "period_s", is_number and low_s <= self.period_s <= high_s, f"a number of [{low_s:g}, {high_s:g}]"
-        )
+        self._require("period_s", _is_number(self.period_s, low_s, high_s), f"a number of [{low_s:g}, {high_s:g}]")
         self._require("compressed", isinstance(self.compressed, bool), "true or false")
 
     def _require(self, name: str, fits: bool, expected: str) -> None:
@@ -96,6 +97,10 @@ def read_settings(file: Path | None) -> PlannerSettings:
         raise InputError(msg)
     values["cameras"] = tuple(map(str, values["cameras"]))
     return PlannerSettings(**{field.name: values[field.name] for field in fields(PlannerSettings)})
+
+
+def _is_number(value: object, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
 
 
 def _is_whole(value: object, least: int, most: int) -> bool:
