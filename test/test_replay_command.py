@@ -167,7 +167,7 @@ def test_bad_options_are_one_line_each(bags: list[str], tmp_path: Path, capsys: 
         "/**: {ros__parameters: {periods: 1.0}}": "sets 'periods', which is no parameter of the planner",
         "/**: {ros__parameters: {drafter: magic}}": "parameter drafter is 'magic', expected one of",
         "planner: {ros__parameters: {period_s: 0.0}}": "parameter period_s is 0.0",
-        "/**: {ros__parameters: {twist_frame: map}}": "parameter twist_frame is 'map', expected one of auto, child, parent",
+        "/**: {ros__parameters: {twist_frame: map}}": "parameter twist_frame is 'map', expected one of auto, child",
         "/**: {ros__parameters: {rear_axle_offset_m: 11}}": "parameter rear_axle_offset_m is 11, expected a number of",
         "/**: {ros__parameters: {top_p: 0}}": "parameter top_p is 0, expected a number of [0.01, 1]",
         "/**: {ros__parameters: {exactness: audit}}": "parameter audit_every is 0",
