@@ -138,7 +138,9 @@ def test_the_soak_is_the_demo_without_an_end() -> None:
 
 
 def test_usage_counts_children_too() -> None:
-    code = "import subprocess, sys; p = subprocess.Popen(['sleep', '60']); print(p.pid, flush=True); p.wait()"
+    # The child tells when it is up: while it is being loaded, files come and go.
+    up = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {up!r}])"
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
