@@ -81,7 +81,7 @@ class SketchedOneVl(VlaTarget):
         way = f"The route: {observation.command}. " if observation.command else ""
         turns = f"{tok.IM_START}user\n{shown}{way}{QUESTION}{tok.IM_END}\n{tok.IM_START}assistant\n{PREFILLED}"
         ids = np.array(self._tokenizer.encode(turns))
-        tokens = PromptTokens(ids, mrope_positions(ids, self.image_pad, slots), ())
+        tokens = PromptTokens(ids, mrope_positions(ids, self.image_pad, [slot.places for slot in slots]), ())
         levels = zip(*(features.deepstack for features in seen), strict=True)
         features = VisionFeatures(
             torch.cat([features.tokens for features in seen], dim=1), tuple(torch.cat(level, dim=1) for level in levels)

@@ -25,10 +25,11 @@ from flatrope_planner.vla.autovla.cameras import CAMERAS
 from flatrope_planner.vla.autovla.codebook import Codebook
 from flatrope_planner.vla.autovla.ego_motion import EgoMotion, ego_motion
 from flatrope_planner.vla.autovla.pictures import patches_of, resized, target_size
-from flatrope_planner.vla.autovla.prompt import VideoSlot, motion_text, mrope_positions, prompt_text
+from flatrope_planner.vla.autovla.prompt import VideoSlot, motion_text, prompt_text
 from flatrope_planner.vla.autovla.target import STEPS, AutoVlaTarget
 from flatrope_planner.vla.autovla.trajectory import trajectory_of
 from flatrope_planner.vla.autovla.vocabulary import action_token
+from flatrope_planner.vla.prompt import mrope_positions
 from flatrope_planner.vla.target import Running
 
 RECORDED = np.load(Path(__file__).parent / "autovla_recorded.npz")
@@ -190,7 +191,7 @@ def test_words_of_a_prompt() -> None:
 def test_positions_go_on_behind_the_highest() -> None:
     """A video of one token a frame spans more in time than in width: Qwen2.5-VL's code counts on behind that."""
     ids = np.array([1, 9, 9, 9, 1])
-    positions = mrope_positions(ids, 9, [VideoSlot(0, 3, 1, 1)], stride=2)
+    positions = mrope_positions(ids, 9, [VideoSlot(0, 3, 1, 1).places(stride=2)])
     assert positions.tolist() == [[0, 1, 3, 5, 6], [0, 1, 1, 1, 6], [0, 1, 1, 1, 6]]
 
 

@@ -3,42 +3,21 @@
 from pathlib import Path
 
 import pytest
+from draft_journey import check_draft_of_own_drives
 from tiny_autovla import CASES, observation, write_checkpoint
 
-from flatrope_planner.cli import main
-from flatrope_planner.simulation.world import Family
 from flatrope_planner.speculation.block_draft import BlockDraft, BlockDraftConfig
 from flatrope_planner.speculation.draft_checkpoint import save_draft
-from flatrope_planner.training import capture_command
-from flatrope_planner.training.traces import write_header
 from flatrope_planner.vla.autovla import target as autovla_target
-from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
+from flatrope_planner.vla.drafting import SpeculationOptions
 from flatrope_planner.vla.loading import load_planner
 from flatrope_planner.vla.targets import load_target
 
 
 def test_from_drives_to_a_draft_that_drafts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capture_command, "TRAINED_FAMILIES", (Family.CURVE,))
     monkeypatch.setattr(autovla_target, "TOKEN_BUDGET", 12)
-    checkpoint, traces = write_checkpoint(tmp_path / "autovla"), tmp_path / "traces"
-    options = capture_command.CaptureOptions(traces, checkpoint, episodes=2, jobs=1)
-    write_header(traces, capture_command.header_of(load_target(checkpoint)))
-    for seed in range(2):
-        capture_command._capture(capture_command._Drive(Family.CURVE, capture_command.FIRST_SEED + seed, options))
-    assert len(list(traces.glob("*.safetensors"))) == 2
-    draft = checkpoint / "drafts" / "flatrope-8"
-    train = ["train", "draft", "--traces", str(traces), "--weights", str(checkpoint), "--work", str(tmp_path / "work")]
-    assert main([*train, "--out", str(draft), "--steps", "2", "--block-size", "8"]) == 0
-    assert main(["checkpoint", "inspect", str(draft), "--weights", str(checkpoint)]) == 0
-    plans = []
-    for kind in (DrafterKind.NONE, DrafterKind.HYBRID):
-        planner = load_planner(str(checkpoint), None, SpeculationOptions(kind))
-        plans.append(planner.plan(observation(CASES["standing"])))
-        assert planner.health.problem == ""
-    alone, drafted = plans
-    assert drafted.speculation.proposed > 0
-    assert [token.text for token in drafted.rationale.tokens] == [token.text for token in alone.rationale.tokens]
-    assert drafted.trajectory.position_m.tolist() == alone.trajectory.position_m.tolist()
+    checkpoint = write_checkpoint(tmp_path / "autovla")
+    check_draft_of_own_drives(checkpoint, tmp_path, observation(CASES["standing"]), monkeypatch)
 
 
 def test_a_draft_of_another_checkpoint_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """The prompt in Alpamayo's layout, and where each of its tokens stands in the target's three-dimensional positions."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,27 +87,27 @@ def lay_out(
     text = "".join(f"{tok.IM_START}{role}{turn}{tok.IM_END}\n" for role, turn in zip(ROLES, turns, strict=False))
     ids = np.array(tokenizer.encode(f"{text}{tok.IM_START}{ROLES[2]}{tok.COT_START}"))
     is_history = (ids >= tokenizer.history_ids.start) & (ids < tokenizer.history_ids.stop)
-    positions = mrope_positions(ids, tokenizer.image_pad, pictures)
+    positions = mrope_positions(ids, tokenizer.image_pad, [slot.places for slot in pictures])
     return PromptTokens(ids, positions, tuple(np.flatnonzero(is_history).tolist()))
 
 
-def mrope_positions(ids: NDArray[np.int64], image_pad: int, pictures: Sequence[PictureSlot]) -> NDArray[np.int64]:
-    """Qwen3-VL's positions: text counts on, a picture spans rows and columns and advances the count by the longer.
+def mrope_positions(ids: NDArray[np.int64], pad: int, places: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Qwen-VL's positions: text counts on, a picture or video spans its places; behind it, the highest counts on.
+
+    Args:
+        ids: (L,) tokens of the prompt.
+        pad: the token that stands for a patch.
+        places: of each picture or video int64 (3, tokens), from its first token on.
 
     Returns:
         int64 (3, L).
     """
-    ahead = iter(pictures)
+    ahead = iter(places)
     pieces = []
     count = index = 0
     while index < len(ids):
-        if ids[index] == image_pad:
-            slot = next(ahead)
-            pieces.append(slot.places + count)
-            index += slot.tokens
-            count += max(slot.rows, slot.columns)
-        else:
-            pieces.append(np.full((3, 1), count))
-            index += 1
-            count += 1
+        spans = next(ahead) if ids[index] == pad else np.zeros((3, 1), dtype=np.int64)
+        pieces.append(spans + count)
+        index += spans.shape[1]
+        count = int(pieces[-1].max()) + 1
     return np.concatenate(pieces, axis=1)

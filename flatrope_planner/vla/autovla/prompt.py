@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from flatrope_planner.vla import tokenizer as tok
 from flatrope_planner.vla.autovla.cameras import VIEWS
 from flatrope_planner.vla.autovla.ego_motion import EgoMotion
-from flatrope_planner.vla.prompt import ROLES, PromptTokens
+from flatrope_planner.vla.prompt import ROLES, PromptTokens, mrope_positions
 from flatrope_planner.vla.tokenizer import TextTokenizer
 
 VIDEO_PAD = "<|video_pad|>"
@@ -116,28 +116,5 @@ def lay_out(tokenizer: TextTokenizer, text: str, videos: Sequence[VideoSlot], st
     ids = np.array(tokenizer.encode(text))
     seen, said = (tokenizer.special(mark) for mark in (tok.VISION_END, tok.IM_END))
     first, last = (int(np.flatnonzero(ids == mark)[-1]) for mark in (seen, said))
-    positions = mrope_positions(ids, tokenizer.special(VIDEO_PAD), videos, stride)
+    positions = mrope_positions(ids, tokenizer.special(VIDEO_PAD), [video.places(stride) for video in videos])
     return PromptTokens(ids, positions, tuple(range(first + 1, last)))
-
-
-def mrope_positions(
-    ids: NDArray[np.int64], video_pad: int, videos: Sequence[VideoSlot], stride: int
-) -> NDArray[np.int64]:
-    """Qwen2.5-VL's positions: text counts on, a video spans time, rows and columns; behind it, the highest counts on.
-
-    Returns:
-        int64 (3, L).
-    """
-    ahead = iter(videos)
-    pieces = []
-    count = index = 0
-    while index < len(ids):
-        if ids[index] == video_pad:
-            video = next(ahead)
-            pieces.append(video.places(stride) + count)
-            index += video.tokens
-        else:
-            pieces.append(np.full((3, 1), count))
-            index += 1
-        count = int(pieces[-1].max()) + 1
-    return np.concatenate(pieces, axis=1)
