@@ -70,16 +70,29 @@ CONFIG_FAULTS: list[tuple[dict[str, object], str]] = [
     ({"diffusion_cfg___target_": "a.b.DDPM"}, r"diffusion_cfg\._target_ is 'a\.b\.DDPM', expected a path that ends in"),
     ({"diffusion_cfg": None}, r"diffusion_cfg is missing, expected an object"),
     ({"action_space_cfg__n_waypoints": 32}, r"action_space_cfg\.n_waypoints is 32, expected 64"),
-    ({"action_space_cfg__v_ridge": 0.5}, r"action_space_cfg\.v_ridge is 0\.5, expected 0\.0001"),
+    ({"action_space_cfg__v_ridge": 0}, r"action_space_cfg\.v_ridge is 0, expected a number above zero, without which"),
+    ({"action_space_cfg__a_lambda": -1.0}, r"action_space_cfg\.a_lambda is -1\.0, expected a number not below zero"),
     ({"action_space_cfg__accel_std": "wide"}, r"action_space_cfg\.accel_std is 'wide', expected a number"),
     ({"hist_traj_tokenizer_cfg__predict_yaw": True}, r"predict_yaw is True, expected False"),
     ({"expert_cfg__head_dim": 8}, r"expert_cfg\.head_dim is 8, expected 16"),
     ({"expert_cfg__num_attention_heads": 3}, r"num_attention_heads is 3, expected a multiple of 2 key-value heads"),
+    ({"expert_cfg__num_hidden_layers": 5}, r"expert_cfg\.num_hidden_layers is 5, expected a whole number from 1 to 4"),
+    (
+        {"expert_cfg__hidden_size": "wide"},
+        r"config\.json: expert_cfg is none of a text model of Qwen3-VL \(.*hidden_size",
+    ),
+    ({"expert_cfg__rope_scaling": "x"}, r"expert_cfg\.rope_scaling is 'x', expected an object"),
+    (
+        {"action_in_proj_cfg__num_enc_layers": 10**9},
+        r"num_enc_layers is 1000000000, expected a whole number from 1 to 1024",
+    ),
+    ({"action_in_proj_cfg__max_freq": 0}, r"action_in_proj_cfg\.max_freq is 0, expected a number above zero"),
+    ({"traj_tokenizer_cfg__num_bins": None}, r"traj_tokenizer_cfg\.num_bins is missing, expected a whole number"),
     ({"traj_vocab_size": 3500}, r"traj_vocab_size is 3500, expected at least 4000"),
     ({"vocab_size": 4711}, r"tokenizer\.json: \d+ tokens, expected 4711 \(vocab_size of .*config\.json\)"),
     ({"traj_token_start_idx": 7}, r"tokenizer\.json: token <i0> has the id \d+, expected 7"),
     ({"traj_token_ids__history": 9}, r"token <\|traj_history\|> has the id \d+, expected 9"),
-    ({"model_dtype": "int8"}, r"model_dtype is 'int8', expected float32, bfloat16"),
+    ({"model_dtype": "int8"}, r"model_dtype is 'int8', expected float32, bfloat16; or ask for one"),
 ]
 
 
@@ -89,6 +102,33 @@ def test_a_configuration_that_cannot_be_run(folder: Path, changes: dict[str, obj
     with pytest.raises(SetupError, match=complaint) as caught:
         AlpamayoTarget.load(folder)
     assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+BACKBONE_FAULTS: list[tuple[dict[str, object], str]] = [
+    (
+        {"text_config__num_hidden_layers": 10**9},
+        "num_hidden_layers is 1000000000, expected a whole number from 1 to 1024",
+    ),
+    ({"text_config__num_key_value_heads": 3}, "expected that num_key_value_heads divides num_attention_heads"),
+    ({"text_config__rope_scaling__mrope_section": 8}, "expected that mrope_section is three numbers"),
+    ({"text_config__rope_theta": 0}, "expected that rope_theta is a number above 1"),
+    ({"text_config": []}, r"text_config is \[\], expected an object"),
+    ({"vision_config__out_hidden_size": 32}, "expected that out_hidden_size is the text's hidden_size"),
+    ({"vision_config__deepstack_visual_indexes": [0, 2]}, "expected that deepstack_visual_indexes are some below 2"),
+    (
+        {"vision_config__hidden_act": "squash"},
+        r"checkpoint/config\.json: no network can be made of it and its backbone's",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "complaint"), BACKBONE_FAULTS, ids=lambda value: str(value)[:40])
+def test_a_backbone_that_cannot_be_run(folder: Path, changes: dict[str, object], complaint: str) -> None:
+    edit(folder.parent / "backbone" / "config.json", **changes)
+    with pytest.raises(SetupError, match=complaint) as caught:
+        AlpamayoTarget.load(folder)
+    assert "config.json: " in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -193,8 +233,9 @@ def test_a_checkpoint_with_its_own_tokenizer(folder: Path) -> None:
     again = AlpamayoTarget.load(folder)
     prompts = [each.prepare(observation(CASES["standing"])).token_ids for each in (loaded, again)]
     assert prompts[0] == prompts[1]
+    # The backbone's, copied into the checkpoint.
     shutil.copy(folder.parent / "backbone" / "tokenizer.json", folder / "tokenizer.json")
-    assert "tokenizer.json: token <|traj_history|> has the id None" in complaint_of(folder)
+    assert AlpamayoTarget.load(folder).prepare(observation(CASES["standing"])).token_ids == prompts[0]
 
 
 def test_targets_are_found_by_name(whole: Path, folder: Path) -> None:

@@ -20,11 +20,11 @@ from flatrope_planner.vla.alpamayo.config import AlpamayoConfig, Release
 from flatrope_planner.vla.alpamayo.flow import guided, sample_flow
 from flatrope_planner.vla.alpamayo.guidance import without_route
 from flatrope_planner.vla.alpamayo.history import encode_steps
-from flatrope_planner.vla.alpamayo.model import AlpamayoModel
+from flatrope_planner.vla.alpamayo.model import AlpamayoModel, load_model
 from flatrope_planner.vla.alpamayo.pictures import resized, target_size
 from flatrope_planner.vla.alpamayo.quantised import quantise
 from flatrope_planner.vla.alpamayo.vocabulary import load_vocabulary
-from flatrope_planner.vla.checkpoint.weights import load_weights, without_storage
+from flatrope_planner.vla.checkpoint.files import CONFIG_FILE
 from flatrope_planner.vla.config import MERGE, PATCH_PX
 from flatrope_planner.vla.flow_target import FlowTarget
 from flatrope_planner.vla.prompt import PictureSlot, lay_out
@@ -96,18 +96,18 @@ class AlpamayoTarget(FlowTarget):
         how = running or Running()
         spec = ObservationSpec(cam.in_order(how.cameras or cam.USUAL), cam.FRAMES_PER_CAMERA, cam.FRAME_PERIOD_S)
         config = AlpamayoConfig.load(checkpoint)
-        if config.precision not in PRECISIONS:
-            msg = f"{checkpoint}: model_dtype is {config.precision!r}, expected {', '.join(PRECISIONS)}"
+        precision = how.precision or PRECISIONS.get(config.precision)
+        if precision is None:
+            known = ", ".join(PRECISIONS)
+            msg = f"{checkpoint / CONFIG_FILE}: model_dtype is {config.precision!r}, expected {known}; or ask for one"
             raise SetupError(msg)
         backbone = find_backbone(checkpoint, config.backbone)
         check_processor(backbone)
         tokenizer = load_vocabulary(checkpoint, backbone, config.release, config.vocabulary)
         vlm = load_backbone(backbone, tokenizer.size)
         expert = expert_config(checkpoint, config, vlm.text_config)
-        with without_storage():
-            model = AlpamayoModel(config, vlm, expert)
         place = torch.device("cpu") if how.quantised else how.place()
-        load_weights(model, checkpoint, how.precision or PRECISIONS[config.precision], place)
+        model = load_model(checkpoint, (config, vlm, expert), precision, place)
         if how.quantised:
             model.fingerprint = fingerprint(model.vlm)
             quantise(model, str(checkpoint), how.place())
@@ -163,7 +163,9 @@ class AlpamayoTarget(FlowTarget):
         bins = encode_steps(position, self._config.delta).tolist()
         route = (observation.command or None) if self._config.release is Release.V1_5 else None
         tokens = lay_out(self._tokenizer, slots, bins, route)
-        return VlaPrompt(tokens, features, speed_at_t0(position, rotation), float(position[-1, 2]))
+        return VlaPrompt(
+            tokens, features, speed_at_t0(position, rotation, self._config.action.fits), float(position[-1, 2])
+        )
 
     @torch.inference_mode()
     def trajectories(self, state: VlaState, noise: Tensor) -> tuple[Trajectory, ...]:

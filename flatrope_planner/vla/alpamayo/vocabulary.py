@@ -38,9 +38,9 @@ def load_vocabulary(checkpoint: Path, backbone: Path, release: Release, expected
     own = checkpoint / TOKENIZER_FILE
     path = own if own.is_file() else backbone / TOKENIZER_FILE
     tokenizer = read_tokenizer(path, "the checkpoint or of its backbone")
-    if path != own:
-        tokenizer.add_tokens([AddedToken(history_token(number), normalized=True) for number in range(expected.numbers)])
-        tokenizer.add_special_tokens([AddedToken(mark, special=True) for mark in marks_of(release)])
+    # Those that are there already are not added again.
+    tokenizer.add_tokens([AddedToken(history_token(number), normalized=True) for number in range(expected.numbers)])
+    tokenizer.add_special_tokens([AddedToken(mark, special=True) for mark in marks_of(release)])
     _check(path, checkpoint / CONFIG_FILE, tokenizer, expected)
     numbers = range(expected.history_start, expected.history_start + expected.history_bins)
     return VlaTokenizer(tokenizer, numbers)
