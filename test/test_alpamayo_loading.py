@@ -67,6 +67,8 @@ CONFIG_FAULTS: list[tuple[dict[str, object], str]] = [
     ({"model_type": "llama"}, r"model_type is 'llama', expected alpamayo_r1 or alpamayo1_5"),
     ({"vlm_backend": "internvl"}, r"vlm_backend is 'internvl', expected 'qwenvl3'"),
     ({"vlm_name_or_path": "nvidia/nowhere"}, r"vlm_name_or_path is 'nvidia/nowhere'; expected its config\.json in"),
+    ({"vlm_name_or_path": "."}, r"vlm_name_or_path is '\.'; expected its config\.json in"),
+    ({"vlm_name_or_path": "a" * 5000}, r"vlm_name_or_path is 'aaa"),
     ({"diffusion_cfg___target_": "a.b.DDPM"}, r"diffusion_cfg\._target_ is 'a\.b\.DDPM', expected a path that ends in"),
     ({"diffusion_cfg": None}, r"diffusion_cfg is missing, expected an object"),
     ({"action_space_cfg__n_waypoints": 32}, r"action_space_cfg\.n_waypoints is 32, expected 64"),
@@ -88,6 +90,7 @@ CONFIG_FAULTS: list[tuple[dict[str, object], str]] = [
     ),
     ({"action_in_proj_cfg__max_freq": 0}, r"action_in_proj_cfg\.max_freq is 0, expected a number above zero"),
     ({"traj_tokenizer_cfg__num_bins": None}, r"traj_tokenizer_cfg\.num_bins is missing, expected a whole number"),
+    ({"min_pixels": None}, r"max_pixels is 16384, expected at least min_pixels, 163840"),
     ({"traj_vocab_size": 3500}, r"traj_vocab_size is 3500, expected at least 4000"),
     ({"vocab_size": 4711}, r"tokenizer\.json: \d+ tokens, expected 4711 \(vocab_size of .*config\.json\)"),
     ({"traj_token_start_idx": 7}, r"tokenizer\.json: token <i0> has the id \d+, expected 7"),
@@ -155,7 +158,7 @@ def test_files_larger_than_any_of_their_kind(folder: Path) -> None:
     for path in (folder.parent / "backbone" / "tokenizer.json", folder / "config.json"):
         # Without taking place on the disk.
         os.truncate(path, 2**30)
-        with pytest.raises(SetupError, match=r"1073741824 bytes, a tokenizer has at most|model_type is '', expected"):
+        with pytest.raises(SetupError, match=r"1073741824 bytes, a tokenizer has at most|more than 1000000 bytes"):
             load_planner(str(folder), None)
 
 
@@ -167,7 +170,9 @@ def test_files_that_are_missing_or_damaged(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text("[]")
     assert "model.safetensors.index.json: holds a list, expected an object" in complaint_of(folder)
     (folder / "model.safetensors.index.json").unlink()
-    assert f"{folder / 'model.safetensors'}: expected the weights of the checkpoint" in complaint_of(folder)
+    assert f"{folder / 'model.safetensors'}: missing, expected the weights of the checkpoint" in complaint_of(folder)
+    (folder / "pytorch_model.bin").touch()
+    assert "index.json names; pytorch_model.bin is a pickle, which is not opened" in complaint_of(folder)
     (folder.parent / "backbone" / "tokenizer.json").write_text("{}")
     assert "tokenizer.json: damaged" in complaint_of(folder)
     (folder.parent / "backbone" / "tokenizer.json").unlink()
@@ -183,6 +188,8 @@ def test_weights_that_do_not_fit(folder: Path) -> None:
     index = folder / "model.safetensors.index.json"
     reweigh(folder / WEIGHTS, lambda weights: weights.update({name: torch.zeros(7)}))
     assert f"{WEIGHTS}: {name} is [7], expected [48]" in complaint_of(folder)
+    reweigh(folder / WEIGHTS, lambda weights: weights.update({name: torch.zeros(48, dtype=torch.uint8)}))
+    assert f"{WEIGHTS}: {name} is of type U8, expected one of F32, BF16, F16, F64" in complaint_of(folder)
     reweigh(folder / WEIGHTS, lambda weights: weights.__delitem__(name))
     assert f"{WEIGHTS}: {name} is missing, expected as model.safetensors.index.json says" in complaint_of(folder)
     content = json.loads(index.read_text())
@@ -250,8 +257,16 @@ def test_targets_are_found_by_name(whole: Path, folder: Path) -> None:
     assert target.draft_layers == (1, 2, 3)
     with pytest.raises(InputError, match="weights is 'w', expected none: the target"):
         load_planner(str(folder), Path("w"))
-    with pytest.raises(SetupError, match=r"config\.json: model_type is '', expected flatrope_nano, alpamayo_r1"):
+    with pytest.raises(SetupError, match=r"config\.json: expected the configuration of a target \(.*No such file"):
         load_planner(str(folder.parent), None)
+    edit(folder / "config.json", model_type=7)
+    with pytest.raises(SetupError, match=r"config\.json: model_type is '', expected flatrope_nano, alpamayo_r1"):
+        load_planner(str(folder), None)
+    (folder / "config.json").write_text("{")
+    with pytest.raises(SetupError, match=r"config\.json: expected the configuration of a target \(Expecting"):
+        load_planner(str(folder), None)
+    with pytest.raises(InputError, match="there is no target 'aaaa"):
+        find_target("a" * 5000)
 
 
 def test_a_planner_plans_with_a_checkpoint(whole: Path) -> None:

@@ -102,7 +102,7 @@ def test_files_that_are_missing_or_damaged(folder: Path) -> None:
     (folder / FIRST).write_bytes(b"\x10\0\0\0\0\0\0\0 no safetensors ")
     assert f"{folder / FIRST}: expected the weights of the checkpoint (" in complaint_of(folder)
     (folder / "model.safetensors.index.json").unlink()
-    assert f"{folder / 'model.safetensors'}: expected the weights of the checkpoint" in complaint_of(folder)
+    assert f"{folder / 'model.safetensors'}: missing, expected the weights of the checkpoint" in complaint_of(folder)
     (folder / "tokenizer.json").write_text("{}")
     assert "tokenizer.json: damaged" in complaint_of(folder)
     (folder / "tokenizer.json").unlink()

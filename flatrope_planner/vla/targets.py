@@ -1,9 +1,11 @@
 """Which targets there are, and how one is found by what its user calls it. A new target is one more line here."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.errors import InputError, SetupError, reason
 from flatrope_planner.speculation.checkpoints.files import file_in, read_json
 from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
@@ -62,7 +64,7 @@ def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), runni
         InputError: when they cannot be run as asked.
     """
     # A folder without a configuration is taken for one of nano, whose loader says what is missing.
-    kind, how = _model_type(weights) or MODEL_TYPE, running or Running()
+    kind, how = _kind_in(weights) or MODEL_TYPE, running or Running()
     if how.guidance != NO_GUIDANCE and kind not in GUIDED:
         msg = (
             f"guidance is {how.guidance:g}, expected {NO_GUIDANCE:g}: {kind} cannot be guided, {', '.join(GUIDED)} can"
@@ -84,21 +86,33 @@ def find_target(name: str) -> Path | None:
     if name == NANO:
         return None
     folder = Path(name).expanduser()
-    cached = folder if folder.is_dir() else cached_folder(name)
+    # os.path says of any name whether it is one.
+    cached = folder if os.path.isdir(folder) else cached_folder(name)  # noqa: PTH112
     if cached is None:
         msg = (
             f"there is no target {name!r}; there is {NANO}, "
             "and any folder, or Hugging Face id in the local cache, of a checkpoint of Alpamayo or AutoVLA"
         )
         raise InputError(msg)
-    if _model_type(cached) not in LOADERS:
-        msg = f"{cached / CONFIG_FILE}: model_type is {_model_type(cached)!r}, expected {', '.join(LOADERS)}"
+    try:
+        content = read_json(file_in(cached, CONFIG_FILE))
+    except (OSError, ValueError) as err:
+        msg = f"{cached / CONFIG_FILE}: expected the configuration of a target ({reason(err)})"
+        raise SetupError(msg) from err
+    if _model_type(content) not in LOADERS:
+        msg = f"{cached / CONFIG_FILE}: model_type is {_model_type(content)!r}, expected {', '.join(LOADERS)}"
         raise SetupError(msg)
     return cached
 
 
-def _model_type(weights: Path | None) -> str:
-    """What a configuration says it is, "" for nothing.
+def _model_type(content: Any) -> str:
+    """What a configuration says it is, "" for nothing."""
+    kind = content.get("model_type") if isinstance(content, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def _kind_in(weights: Path | None) -> str:
+    """What the configuration in a folder says it is, "" for nothing.
 
     Raises:
         SetupError: when it is no file of that folder.
@@ -106,8 +120,6 @@ def _model_type(weights: Path | None) -> str:
     if weights is None:
         return ""
     try:
-        content = read_json(file_in(weights, CONFIG_FILE))
+        return _model_type(read_json(file_in(weights, CONFIG_FILE)))
     except (OSError, ValueError):
         return ""
-    kind = content.get("model_type") if isinstance(content, dict) else None
-    return kind if isinstance(kind, str) else ""

@@ -109,6 +109,10 @@ class AlpamayoConfig:
         expert = content.get("expert_cfg") or {}
         if not isinstance(expert, dict):
             whole.refuse("expert_cfg", "an object")
+        min_pixels = whole.whole("min_pixels", MIN_PIXELS, MOST_PIXELS)
+        max_pixels = whole.whole("max_pixels", MAX_PIXELS, MOST_PIXELS)
+        if min_pixels > max_pixels:
+            whole.refuse("max_pixels", f"at least min_pixels, {min_pixels}")
         return cls(
             release=Release(content["model_type"]),
             backbone=whole.text("vlm_name_or_path"),
@@ -120,8 +124,8 @@ class AlpamayoConfig:
             output_bias=whole.built_as("action_out_proj_cfg", "Linear").flag("bias", default=True),
             expert=expert,
             token_budget=whole.whole("tokens_per_future_traj", 64, MOST_WRITTEN),
-            min_pixels=whole.whole("min_pixels", MIN_PIXELS, MOST_PIXELS),
-            max_pixels=whole.whole("max_pixels", MAX_PIXELS, MOST_PIXELS),
+            min_pixels=min_pixels,
+            max_pixels=max_pixels,
         )
 
 

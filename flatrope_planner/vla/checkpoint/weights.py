@@ -17,6 +17,10 @@ from flatrope_planner.vla.container_memory import left_in_container
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+# As PyTorch saves weights by itself.
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+# What weights are stored as, as safetensors calls it; all else is quantised.
+STORED_AS = ("F32", "BF16", "F16", "F64")
 MEMORY_FILE = Path("/proc/meminfo")
 BYTES_PER_GIGABYTE = 1e9
 
@@ -90,7 +94,7 @@ def _shards(checkpoint: Path) -> dict[Path, set[str] | None]:
     """Weight files and the names in each; None where there is but one file."""
     index = file_in(checkpoint, INDEX_FILE)
     if not index.is_file():
-        return {file_in(checkpoint, WEIGHTS_FILE): None}
+        return {_only_file(checkpoint): None}
     content: dict[str, Any] = read_json(index)
     names = content.get("weight_map")
     if not isinstance(names, dict) or not all(isinstance(file, str) for file in names.values()):
@@ -106,6 +110,18 @@ def _shards(checkpoint: Path) -> dict[Path, set[str] | None]:
     return shards
 
 
+def _only_file(checkpoint: Path) -> Path:
+    path = file_in(checkpoint, WEIGHTS_FILE)
+    if not path.is_file():
+        pickles = sorted(each.name for each in checkpoint.iterdir() if each.suffix in PICKLES)
+        there = f"; {pickles[0]} is a pickle, which is not opened" if pickles else ""
+        msg = (
+            f"{path}: missing, expected the weights of the checkpoint, here or in files that {INDEX_FILE} names{there}"
+        )
+        raise SetupError(msg)
+    return path
+
+
 def _read(
     path: Path, listed: set[str] | None, wanted: dict[str, Tensor], to_model: Callable[[str], str]
 ) -> dict[str, Tensor]:
@@ -114,20 +130,23 @@ def _read(
         with safe_open(path, framework="pt") as file:
             held = set(file.keys())
             for name in sorted(held if listed is None else listed):
-                shape = list(file.get_slice(name).get_shape()) if name in held else None
-                _check_weight(path, name, shape, wanted.get(to_model(name)))
+                _check_weight(path, name, file.get_slice(name) if name in held else None, wanted.get(to_model(name)))
             return {to_model(name): file.get_tensor(name) for name in held}
     except (OSError, SafetensorError) as err:
         msg = f"{path}: expected the weights of the checkpoint ({reason(err)})"
         raise SetupError(msg) from err
 
 
-def _check_weight(path: Path, name: str, shape: list[int] | None, wanted: Tensor | None) -> None:
-    if shape is None:
+def _check_weight(path: Path, name: str, stored: Any, wanted: Tensor | None) -> None:
+    if stored is None:
         msg = f"{path}: {name} is missing, expected as {INDEX_FILE} says"
         raise SetupError(msg)
     if wanted is None:
         msg = f"{path}: {name} is no weight of the model that {CONFIG_FILE} describes"
+        raise SetupError(msg)
+    kind, shape = stored.get_dtype(), list(stored.get_shape())
+    if kind not in STORED_AS:
+        msg = f"{path}: {name} is of type {kind}, expected one of {', '.join(STORED_AS)}"
         raise SetupError(msg)
     if shape != list(wanted.shape):
         msg = f"{path}: {name} is {shape}, expected {list(wanted.shape)} by {CONFIG_FILE} and the backbone's"
