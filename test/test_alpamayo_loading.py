@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +25,7 @@ from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.alpamayo.vocabulary import marks_of
 from flatrope_planner.vla.checkpoint import weights as checkpoint_weights
-from flatrope_planner.vla.container_memory import left_in_container
+from flatrope_planner.vla.container_memory import left_in_container, left_in_process
 from flatrope_planner.vla.loading import load_planner
 from flatrope_planner.vla.target import Running
 from flatrope_planner.vla.targets import find_target, load_target
@@ -68,7 +70,7 @@ CONFIG_FAULTS: list[tuple[dict[str, object], str]] = [
     ({"vlm_backend": "internvl"}, r"vlm_backend is 'internvl', expected 'qwenvl3'"),
     ({"vlm_name_or_path": "nvidia/nowhere"}, r"vlm_name_or_path is 'nvidia/nowhere'; expected its config\.json in"),
     ({"vlm_name_or_path": "."}, r"vlm_name_or_path is '\.'; expected its config\.json in"),
-    ({"vlm_name_or_path": "a" * 5000}, r"vlm_name_or_path is 'aaa"),
+    ({"vlm_name_or_path": "a" * 5000}, r"vlm_name_or_path is 'a+ \.\.\., expected a string of at most"),
     ({"diffusion_cfg___target_": "a.b.DDPM"}, r"diffusion_cfg\._target_ is 'a\.b\.DDPM', expected a path that ends in"),
     ({"diffusion_cfg": None}, r"diffusion_cfg is missing, expected an object"),
     ({"action_space_cfg__n_waypoints": 32}, r"action_space_cfg\.n_waypoints is 32, expected 64"),
@@ -208,10 +210,33 @@ def test_pictures_prepared_in_another_way(folder: Path) -> None:
 
 
 def test_too_little_memory_is_said_before_anything_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_weights, "free_memory", lambda _: 10_000)
-    assert "weights of 0.0 GB, expected no more than the 0.0 GB free on cpu" in complaint_of(
+    monkeypatch.setattr(checkpoint_weights, "free_memory", lambda _: 1_000_000)
+    said = complaint_of(folder, Running(device="cpu"))
+    assert re.search(r"weights of \d MB, expected no more than the 1 MB free on cpu", said)
+
+
+@pytest.mark.parametrize("kind", [MemoryError, RuntimeError])
+def test_memory_that_ends_while_weights_are_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise kind
+
+    monkeypatch.setattr(checkpoint_weights, "safe_open", refuse)
+    assert f"{WEIGHTS}: expected memory for its weights on cpu ({kind.__name__})" in complaint_of(
         folder, Running(device="cpu")
     )
+
+
+def test_a_limit_of_addresses_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
+    assert left_in_process() is None
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**60, resource.RLIM_INFINITY))
+    left = left_in_process()
+    assert left is not None
+    assert 2**59 < left < 2**60
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (4096, 4096))
+    assert left_in_process() == 0
 
 
 @pytest.mark.parametrize(

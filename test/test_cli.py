@@ -88,6 +88,14 @@ def test_a_file_system_that_refuses_is_one_line(
     assert complaint(capsys, "report", "any.mcap") == "flatrope: out/big.npz: No space left on device\n"
 
 
+def test_too_little_memory_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("flatrope_planner.commands.recordings.prepare_folder_of", exhausted)
+    assert complaint(capsys, "report", "any.mcap") == "flatrope: expected more memory than there is\n"
+
+
 def test_the_doctors_exit_code_is_that_of_its_result(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -51,6 +51,14 @@ def test_who_starts_the_planner_is_what_its_file_says_unless_it_is_chosen(chosen
     assert planner.parameters == {"use_sim_time": False, **set_to}
 
 
+def test_a_target_is_found_from_wherever_its_node_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "alpamayo").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for chosen, target in (("alpamayo", str(tmp_path / "alpamayo")), ("nvidia/Alpamayo-R1-10B",) * 2):
+        planner, _ = planner_processes({"target": chosen})
+        assert planner.parameters == {"use_sim_time": False, "target": target}
+
+
 def test_cameras_come_from_the_parameter_file(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(yaml.safe_dump({"/**": {"ros__parameters": {"cameras": ["roof"]}}}))

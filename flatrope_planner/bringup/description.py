@@ -57,6 +57,11 @@ AUTOSTART = Argument(
     "whether the planner configures and activates itself or waits for a manager; empty: as its parameter file says",
     ("", "true", "false"),
 )
+TARGET = Argument(
+    "target",
+    "",
+    "which model plans: nano, the folder of a checkpoint or its Hugging Face id; empty: as its parameter file says",
+)
 PLANNER_FILE = Argument("params_file", "", "parameter file of the planner; empty: config/planner.param.yaml")
 NODE_NAME = Argument(
     "node_name", PLANNER, "name of the planner's node; another one's diagnostics are <node_name>_diagnostics"
@@ -94,7 +99,7 @@ RATE_LIMITS, START_DELAY_LIMITS = (0.01, 100.0), (0.0, 600.0)
 PLAY_ARGUMENTS = (BAG, RATE, LOOP, START_DELAY, EVERYTHING)
 # Where a planner is and what it listens to, which in a demo is settled.
 _WIRING = (CAMERA_TOPIC, ODOMETRY_TOPIC, COMMAND_TOPIC, POINTS_TOPIC, NODE_NAME, NAMESPACE)
-PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, AUTOSTART, PLANNER_FILE, *_WIRING)
+PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, AUTOSTART, TARGET, PLANNER_FILE, *_WIRING)
 # A name of ROS: words of letters, digits and underscores that begin with no digit, separated by slashes.
 _WORDS = r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*"
 
@@ -132,10 +137,14 @@ def planner_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
     """
     values = completed(PLANNER_ARGUMENTS, chosen)
     planner, diagnostics = _planner_and_diagnostics(values)
-    if not values[AUTOSTART.name]:
-        return planner, diagnostics
-    autostart = {AUTOSTART.name: values[AUTOSTART.name] == "true"}
-    return replace(planner, parameters={**planner.parameters, **autostart}), diagnostics
+    chosen_here: dict[str, ParameterValue] = {}
+    if values[AUTOSTART.name]:
+        chosen_here[AUTOSTART.name] = values[AUTOSTART.name] == "true"
+    if values[TARGET.name]:
+        folder = Path(values[TARGET.name]).expanduser()
+        # A node finds it from wherever it runs.
+        chosen_here[TARGET.name] = str(folder.absolute()) if os.path.isdir(folder) else values[TARGET.name]  # noqa: PTH112
+    return replace(planner, parameters={**planner.parameters, **chosen_here}), diagnostics
 
 
 def demo_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:

@@ -8,6 +8,7 @@ from flatrope_planner.errors import SetupError, reason
 
 # Nothing larger is of use: a size, and a number of things that are made one by one.
 MOST, MOST_THINGS = 2**20, 1024
+MOST_CHARACTERS = 1000
 
 
 class Section:
@@ -44,10 +45,10 @@ class Section:
         return self.text("_target_").rsplit(".", 1)[-1] == kind
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A string."""
+        """A string, and no book."""
         value = self._content.get(key, default)
-        if not isinstance(value, str):
-            self.refuse(key, "a string")
+        if not isinstance(value, str) or len(value) > MOST_CHARACTERS:
+            self.refuse(key, f"a string of at most {MOST_CHARACTERS} characters")
         return value
 
     def whole(self, key: str, default: int | None = None, most: int = MOST) -> int:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.speculation.checkpoints.files import file_in
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
-from flatrope_planner.vla.container_memory import left_in_container
+from flatrope_planner.vla.container_memory import left_in_container, left_in_process
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
@@ -22,7 +22,7 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 # What weights are stored as, as safetensors calls it; all else is quantised.
 STORED_AS = ("F32", "BF16", "F16", "F64")
 MEMORY_FILE = Path("/proc/meminfo")
-BYTES_PER_GIGABYTE = 1e9
+BYTES_PER_MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,13 @@ def load_weights(
     check_memory(str(checkpoint), sum(weight.numel() for weight in wanted.values()) * precision.itemsize, device)
     found = set[str]()
     for path, listed in shards.items():
-        read = _read(path, listed, wanted, names.to_model)
-        placed = {name: value.to(device, precision) for name, value in read.items()}
+        try:
+            read = _read(path, listed, wanted, names.to_model)
+            placed = {name: value.to(device, precision) for name, value in read.items()}
+        except (MemoryError, RuntimeError) as err:
+            # PyTorch and safetensors say in their own ways that there is not enough.
+            msg = f"{path}: expected memory for its weights on {device} ({reason(err)})"
+            raise SetupError(msg) from err
         model.load_state_dict(placed, strict=False, assign=True)
         found |= placed.keys()
     # Frequencies and scales are in the configuration, too; some checkpoints leave them out.
@@ -161,8 +166,8 @@ def check_memory(checkpoint: str, needed: int, device: torch.device) -> None:
     """
     free = free_memory(device)
     if free is not None and needed > free:
-        need_gb, free_gb = needed / BYTES_PER_GIGABYTE, free / BYTES_PER_GIGABYTE
-        msg = f"{checkpoint}: weights of {need_gb:.1f} GB, expected no more than the {free_gb:.1f} GB free on {device}"
+        need_mb, free_mb = needed // BYTES_PER_MEGABYTE, free // BYTES_PER_MEGABYTE
+        msg = f"{checkpoint}: weights of {need_mb} MB, expected no more than the {free_mb} MB free on {device}"
         raise SetupError(msg)
 
 
@@ -175,5 +180,5 @@ def free_memory(device: torch.device) -> int | None:
     except OSError:
         return None
     kilobytes = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), None)
-    known = [None if kilobytes is None else int(kilobytes) * 1024, left_in_container()]
+    known = [None if kilobytes is None else int(kilobytes) * 1024, left_in_container(), left_in_process()]
     return min((free for free in known if free is not None), default=None)
