@@ -5,8 +5,9 @@ A strong stop runs into reverse, as it does in the released code: what is drawn 
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from flatrope_planner.dimensions import HISTORY_PERIOD_S
+from flatrope_planner.dimensions import FUTURE_POINTS, HISTORY_PERIOD_S
 from flatrope_planner.vla.alpamayo.config import ActionConfig
 from flatrope_planner.vla.unicycle import FITS, Fits, Motion, action_to_trajectory, estimate_speed, trajectory_to_action
 
@@ -28,12 +29,16 @@ class ActionSpace(nn.Module):
                 self.register_buffer(f"{name}_{part}", torch.tensor(number))
 
     def actions(self, scaled: Tensor) -> Tensor:
-        """(..., 64, 2) of the flow -> m/s^2, 1/m."""
+        """(..., points, 2) of the flow -> (..., 64, 2), m/s^2 and 1/m.
+
+        A plan of fewer points goes straight on at its last speed, a longer one is cut.
+        """
         accel = scaled[..., 0] * self.accel_std + self.accel_mean
-        return torch.stack([accel, scaled[..., 1] * self.curvature_std + self.curvature_mean], dim=-1)
+        actions = torch.stack([accel, scaled[..., 1] * self.curvature_std + self.curvature_mean], dim=-1)
+        return F.pad(actions, (0, 0, 0, FUTURE_POINTS - actions.shape[-2]))
 
     def motion(self, scaled: Tensor, speed_mps: Tensor) -> Motion:
-        """The motion (..., 64) that scaled actions (..., 64, 2) lead to from a starting speed (...,)."""
+        """The motion (..., 64) that scaled actions (..., points, 2) lead to from a starting speed (...,)."""
         return action_to_trajectory(self.actions(scaled), speed_mps)
 
     def scaled_actions(self, position_m: Tensor, yaw_rad: Tensor, speed_mps: Tensor) -> Tensor:

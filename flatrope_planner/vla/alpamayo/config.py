@@ -53,13 +53,14 @@ class DeltaConfig:
 
 @dataclass(frozen=True)
 class ActionConfig:
-    """Scales of acceleration (m/s^2) and curvature (1/m), steps of the flow, and how motions are fitted."""
+    """Scales of acceleration (m/s^2) and curvature (1/m), steps of the flow, fits of motions, and actions of a plan."""
 
     mean: tuple[float, float]
     std: tuple[float, float]
     flow_steps: int
     guidance: float
     fits: Fits = FITS
+    points: int = FUTURE_POINTS
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,6 @@ def _delta(whole: Section) -> DeltaConfig:
 
 def _action(whole: Section) -> ActionConfig:
     space = whole.built_as("action_space_cfg", "UnicycleAccelCurvatureActionSpace")
-    space.must_be("n_waypoints", FUTURE_POINTS)
     space.must_be("dt", FUTURE_PERIOD_S)
     flow = whole.built_as("diffusion_cfg", "FlowMatching")
     flow.must_be("int_method", "euler")
@@ -179,6 +179,7 @@ def _action(whole: Section) -> ActionConfig:
             accel=_weights(space, "a", FITS.accel),
             curvature=_weights(space, "kappa", FITS.curvature),
         ),
+        points=space.whole("n_waypoints", FUTURE_POINTS, MOST_THINGS),
         flow_steps=flow.whole("num_inference_steps", 10, MOST_THINGS),
         guidance=flow.number("inference_guidance_weight", 1.0),
     )

@@ -75,6 +75,7 @@ class AlpamayoTarget(FlowTarget):
         # NVIDIA's expert acts on an unfinished text as it stands, and `generate` stops where the backbone's text would.
         self.ending, self.eos_tokens = (), eos_tokens(model.vlm)
         self.guidance = NO_GUIDANCE
+        self.points = config.action.points
         self._encoder = cache(partial(VisionEncoder, model.vlm.model.visual))
         self.vision_cache = VisionCache(self._encode, capacity_for(spec))
 
@@ -181,7 +182,7 @@ class AlpamayoTarget(FlowTarget):
 
     @torch.inference_mode()
     def scaled_actions(self, state: VlaState, noise: Tensor) -> Tensor:
-        """What the flow makes of noise (samples, 64, 2): actions in the scale of the action space."""
+        """What the flow makes of noise (samples, points, 2): actions in the scale of the action space."""
         velocity = partial(self._model.velocity, seen=self._memory(state, len(noise)))
         return sample_flow(velocity, noise.to(self.device), self._config.action.flow_steps)
 
@@ -217,7 +218,7 @@ class AlpamayoTarget(FlowTarget):
         Args:
             state: behind the prompt with the route.
             plain: of `without_route`.
-            noise: (samples, 64, 2).
+            noise: (samples, points, 2).
             weight: 1 is no guidance; None: the checkpoint's own.
         """
         with_route, without = (
