@@ -208,6 +208,10 @@ def test_weights_that_do_not_fit(folder: Path) -> None:
 def test_pictures_prepared_in_another_way(folder: Path) -> None:
     edit(folder.parent / "backbone" / "preprocessor_config.json", image_mean=[0.48, 0.45, 0.4])
     assert "preprocessor_config.json: image_mean is [0.48, 0.45, 0.4], expected [0.5, 0.5, 0.5]" in complaint_of(folder)
+    edit(folder.parent / "backbone" / "preprocessor_config.json", image_mean=[0.5] * 3, rescale_factor=1 / 255)
+    AlpamayoTarget.load(folder)
+    edit(folder.parent / "backbone" / "preprocessor_config.json", do_resize=False)
+    assert "preprocessor_config.json: do_resize is False, expected True" in complaint_of(folder)
 
 
 def test_too_little_memory_is_said_before_anything_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

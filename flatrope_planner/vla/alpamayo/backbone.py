@@ -106,6 +106,10 @@ def check_processor(folder: Path) -> None:
         "merge_size": MERGE,
         "temporal_patch_size": 2,
         "resample": 3,
+        "do_resize": True,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
     }
     for key, value in expected.items():
         whole.must_be(key, value)

@@ -36,8 +36,8 @@ from flatrope_planner.vla.unicycle import to_trajectory
 from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
 from flatrope_planner.vla.vision_cache import VisionCache, capacity_for
 
-# Longest prompt: seven cameras of four pictures have about 5300 tokens.
-MAX_PROMPT = 8192
+# Most tokens of a prompt beside its pictures', each with its label: text, history and route have about 200.
+MAX_TEXT, MAX_LABEL = 2048, 16
 
 
 class AlpamayoTarget(FlowTarget):
@@ -67,7 +67,7 @@ class AlpamayoTarget(FlowTarget):
             Reader(model.vlm, tokenizer.image_pad),
             tokenizer,
             Rules(tokenizer.ending, range(first, first + config.vocabulary.numbers)),
-            Room(MAX_PROMPT, config.token_budget),
+            Room(_longest_prompt(config, spec), config.token_budget),
             tapped_layers,
         )
         self._model, self._config, self._spec = model.eval(), config, spec
@@ -270,3 +270,8 @@ class AlpamayoTarget(FlowTarget):
         encoder = self._encoder((height // PATCH_PX, width // PATCH_PX)).to(self.device)
         features: VisionFeatures = encoder(picture)
         return features
+
+
+def _longest_prompt(config: AlpamayoConfig, spec: ObservationSpec) -> int:
+    tokens = config.max_pixels // (PATCH_PX * MERGE) ** 2
+    return len(spec.cameras) * spec.frames_per_camera * (tokens + MAX_LABEL) + MAX_TEXT
