@@ -107,7 +107,7 @@ def test_a_link_to_where_reading_never_ends_is_not_followed(folder: Path, name: 
     (folder / name).unlink()
     (folder / name).symlink_to("/dev/zero")
     with pytest.raises(SetupError, match=r"/dev/zero|not a file|missing|expected its config\.json in") as caught:
-        load_planner(str(folder), None)
+        load_planner(str(folder))
     assert Path(name).name in str(caught.value)
 
 
@@ -116,7 +116,7 @@ def test_files_larger_than_any_of_their_kind(folder: Path) -> None:
         # Without taking place on the disk.
         os.truncate(path, 2**30)
         with pytest.raises(SetupError, match=r"1073741824 bytes, a tokenizer has at most|model_type is '', expected"):
-            load_planner(str(folder), None)
+            load_planner(str(folder))
 
 
 def test_files_that_are_missing_or_damaged(folder: Path) -> None:
@@ -207,15 +207,15 @@ def test_targets_are_found_by_name(whole: Path, folder: Path) -> None:
     assert target.observation_spec.cameras == USUAL
     assert target.sizes.layers == 4
     assert target.draft_layers == (1, 2, 3)
-    with pytest.raises(InputError, match="weights is 'w', expected none: the target"):
-        load_planner(str(folder), Path("w"))
+    with pytest.raises(InputError, match="there is no target 'mmm"):
+        find_target("m" * 5000)
     with pytest.raises(SetupError, match=r"config\.json: model_type is '', expected flatrope_nano, alpamayo_r1"):
-        load_planner(str(folder.parent), None)
+        load_planner(str(folder.parent))
 
 
 def test_a_planner_plans_with_a_checkpoint(whole: Path) -> None:
     cameras = ("front_tele", "camera_front_wide_120fov")
-    planner = load_planner(str(whole / "checkpoint"), None, running=Running(cameras, device="cpu"))
+    planner = load_planner(str(whole / "checkpoint"), running=Running(cameras, device="cpu"))
     assert planner.observation_spec.cameras == ("camera_front_wide_120fov", "front_tele")
     assert planner.observation_spec.frames_per_camera == 4
     # There is no draft beside it.

@@ -28,13 +28,13 @@ def test_from_drives_to_a_draft(
 ) -> None:
     monkeypatch.setattr(capture_command, "TRAINED_FAMILIES", (Family.CURVE,))
     traces, out = tmp_path / "traces", tmp_path / "draft"
-    options = capture_command.CaptureOptions(traces, weights, episodes=2, jobs=1)
+    options = capture_command.CaptureOptions(traces, str(weights), episodes=2, jobs=1)
     header = capture_command.header_of(NanoTarget.load(weights))
     write_header(traces, header)
     for seed in range(2):
         capture_command._capture(capture_command._Drive(Family.CURVE, capture_command.FIRST_SEED + seed, options))
-    assert capture_command.capture_nano(options) == {"drives": 2, "captured": 0, "out": str(traces)}
-    train = ["train", "draft", "--traces", str(traces), "--weights", str(weights), "--work", str(tmp_path / "work")]
+    assert capture_command.capture(options) == {"drives": 2, "captured": 0, "out": str(traces)}
+    train = ["train", "draft", "--traces", str(traces), "--target", str(weights), "--work", str(tmp_path / "work")]
     assert main([*train, "--out", str(out), "--steps", "2", "--block-size", "4"]) == 0
     draft = load_draft(out, header.fingerprint).draft
     assert isinstance(draft, BlockDraft)

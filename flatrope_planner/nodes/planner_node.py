@@ -346,8 +346,7 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     precision = PRECISIONS.get(parameters.precision)
     quantised = parameters.precision == INT8
     running = Running(parameters.cameras, precision, parameters.device, parameters.guidance, quantised)
-    weights = Path(parameters.weights) if parameters.weights else None
-    core = load(parameters.target, weights, speculation, running)
+    core = load(parameters.target, speculation, running)
     p = parameters
     core.chance = Chance(p.draw_seed, p.temperature, p.top_p, p.trajectory_samples)
     warm_up(core)

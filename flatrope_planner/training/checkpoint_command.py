@@ -18,7 +18,7 @@ from flatrope_planner.speculation.draft_checkpoint import check_sizes, own_layou
 from flatrope_planner.speculation.eagle_draft import EagleDraftConfig
 from flatrope_planner.speculation.medusa import MedusaConfig
 from flatrope_planner.vla.target import VlaTarget
-from flatrope_planner.vla.targets import load_target
+from flatrope_planner.vla.targets import find_target, load_target
 
 OURS = "flatrope"
 FOREIGN = (BlockLayout.name, SpeculatorsLayout.name, EagleLayout.name)
@@ -47,7 +47,7 @@ def layers_named(text: str | None) -> tuple[int, ...] | None:
     return tuple(int(part) for part in parts)
 
 
-def inspect_draft(directory: Path, tapped_layers: tuple[int, ...] | None, weights: Path | None) -> dict[str, object]:
+def inspect_draft(directory: Path, tapped_layers: tuple[int, ...] | None, target_name: str) -> dict[str, object]:
     """What the files of a draft hold, and whether it fits a target.
 
     Raises:
@@ -60,12 +60,12 @@ def inspect_draft(directory: Path, tapped_layers: tuple[int, ...] | None, weight
         "parameters": sum(weight.numel() for weight in floats),
         "precision": sorted({str(weight.dtype).removeprefix("torch.") for weight in floats}),
         "megabytes": round((directory / WEIGHTS_FILE).stat().st_size / BYTES_PER_MEGABYTE, 2),
-        "fits": _fits(directory, stored, load_target(weights)),
+        "fits": _fits(directory, stored, load_target(find_target(target_name))),
     }
 
 
 def convert_draft(
-    source: Path, out: Path, layout: str, tapped_layers: tuple[int, ...] | None, weights: Path | None
+    source: Path, out: Path, layout: str, tapped_layers: tuple[int, ...] | None, target_name: str
 ) -> dict[str, object]:
     """Write a draft in another layout; its weights stay as they are, to the bit.
 
@@ -80,7 +80,7 @@ def convert_draft(
         msg = f"{out} is not an empty folder; name one that is, or that is not there yet"
         raise InputError(msg)
     stored = read_stored(source, tapped_layers)
-    target = load_target(weights)
+    target = load_target(find_target(target_name))
     _check(source, stored, target)
     if layout == OURS:
         converted = replace(stored, fingerprint=target.fingerprint, borrowed={})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from flatrope_planner.arguments import COUNT, JOBS, SEED, output_folder, whole_number
+from flatrope_planner.arguments import COUNT, JOBS, SEED, add_target_argument, output_folder, whole_number
 from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.checkpoints.block import BLOCKS, LAYERS
 from flatrope_planner.speculation.checkpoints.medusa import HEADS
@@ -18,7 +18,7 @@ from flatrope_planner.training.draft_kinds import SIZES_OF_KIND, DraftKind, Draf
 from flatrope_planner.training.draft_scoring import DraftLoss
 from flatrope_planner.training.target import StopRequest
 from flatrope_planner.training.traces import read_header
-from flatrope_planner.vla.targets import load_target
+from flatrope_planner.vla.targets import find_target, load_target
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--work", type=output_folder, default=plain.work, help="checkpoint (default: %(default)s)")
     parser.add_argument("--out", type=output_folder, default=Path("out/train/flatrope"), help="default: %(default)s")
-    parser.add_argument("--weights", type=Path, metavar="FOLDER", help="the target's; default: nano's, of the package")
+    add_target_argument(parser)
     schemes = [scheme.value for scheme in RotaryScheme]
     parser.add_argument(
         "--scheme", choices=schemes, help=f"positions of block and eagle3 (default: {sizes.scheme.value})"
@@ -79,7 +79,7 @@ def command_of(arguments: argparse.Namespace) -> DraftCommand:
         loss=DraftLoss(arguments.loss),
         seed=arguments.seed,
     )
-    return DraftCommand(training, arguments.out, arguments.weights, _sizes_of(arguments), arguments.jobs)
+    return DraftCommand(training, arguments.out, find_target(arguments.target), _sizes_of(arguments), arguments.jobs)
 
 
 def _sizes_of(arguments: argparse.Namespace) -> DraftSizes:

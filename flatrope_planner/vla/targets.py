@@ -84,7 +84,7 @@ def find_target(name: str) -> Path | None:
     if name == NANO:
         return None
     folder = Path(name).expanduser()
-    cached = folder if folder.is_dir() else cached_folder(name)
+    cached = folder if _is_folder(folder) else cached_folder(name)
     if cached is None:
         msg = (
             f"there is no target {name!r}; there is {NANO}, "
@@ -95,6 +95,14 @@ def find_target(name: str) -> Path | None:
         msg = f"{cached / CONFIG_FILE}: model_type is {_model_type(cached)!r}, expected {', '.join(LOADERS)}"
         raise SetupError(msg)
     return cached
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        # Too long a name, for instance.
+        return False
 
 
 def _model_type(weights: Path | None) -> str:
