@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -51,12 +52,14 @@ def test_who_starts_the_planner_is_what_its_file_says_unless_it_is_chosen(chosen
     assert planner.parameters == {"use_sim_time": False, **set_to}
 
 
-def test_a_target_is_found_from_wherever_its_node_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "alpamayo").mkdir()
-    monkeypatch.chdir(tmp_path)
-    for chosen, target in (("alpamayo", str(tmp_path / "alpamayo")), ("nvidia/Alpamayo-R1-10B",) * 2):
-        planner, _ = planner_processes({"target": chosen})
-        assert planner.parameters == {"use_sim_time": False, "target": target}
+@pytest.mark.parametrize("start", [planner_processes, replay_processes, demo_processes])
+def test_the_target_is_what_the_file_says_unless_it_is_chosen(
+    start: Callable[[Mapping[str, str]], tuple[NodeProcess, ...]],
+) -> None:
+    assert "target" not in by_name(start({}))["planner"].parameters
+    chosen = by_name(start({"target": "/models/Alpamayo-R1-10B"}))
+    assert chosen["planner"].parameters["target"] == "/models/Alpamayo-R1-10B"
+    assert "target" not in chosen["diagnostics"].parameters
 
 
 def test_cameras_come_from_the_parameter_file(tmp_path: Path) -> None:

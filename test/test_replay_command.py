@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,17 @@ def test_another_bag_or_other_options_are_another_task(tmp_path: Path) -> None:
     assert finished_result(task) is None
 
 
+def test_another_checkpoint_under_the_same_name_is_another_task(tmp_path: Path) -> None:
+    bag, weights = write_bag(tmp_path / "drive", SHORT), tmp_path / "nano"
+    weights.mkdir()
+    (weights / "config.json").write_text("{}")
+    task = task_of(bag, tmp_path / "out")
+    named = replace(task, lineup=replace(task.lineup, settings=replace(task.lineup.settings, target=str(weights))))
+    before = named.fingerprint
+    (weights / "config.json").write_text('{"layers": 2}')
+    assert len({task.fingerprint, before, named.fingerprint}) == 3
+
+
 def test_a_process_that_dies_takes_no_other_bag_with_it(tmp_path: Path) -> None:
     tasks = [task_of(tmp_path / name, tmp_path) for name in ("a", "deadly", "b")]
     shares: list[float] = []
@@ -184,6 +196,9 @@ def test_bad_options_are_one_line_each(bags: list[str], tmp_path: Path, capsys: 
     assert main(["replay", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
     only = capsys.readouterr()
     assert (only.out, only.err.count("\n")) == ("", 1)
+    assert main(["replay", bags[0], "--target", "nobody/R9", "--out", str(tmp_path / "out")]) == 2
+    only = capsys.readouterr()
+    assert "there is no target 'nobody/R9': no such folder" in only.err
     assert main(["replay", bags[0], "--camera", "front_wide", "--out", str(tmp_path / "out")]) == 2
 
 

@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from flatrope_planner.bringup.configuration import config_file, default_parameters
@@ -57,12 +57,10 @@ AUTOSTART = Argument(
     "whether the planner configures and activates itself or waits for a manager; empty: as its parameter file says",
     ("", "true", "false"),
 )
-TARGET = Argument(
-    "target",
-    "",
-    "which model plans: nano, the folder of a checkpoint or its Hugging Face id; empty: as its parameter file says",
-)
 PLANNER_FILE = Argument("params_file", "", "parameter file of the planner; empty: config/planner.param.yaml")
+TARGET = Argument(
+    "target", "", "what plans: nano, a checkpoint's folder or Hugging Face id; empty: as the parameter file says"
+)
 NODE_NAME = Argument(
     "node_name", PLANNER, "name of the planner's node; another one's diagnostics are <node_name>_diagnostics"
 )
@@ -103,8 +101,8 @@ PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, AUTOSTART, TARGET, PLANNER_FILE, *_WIRI
 # A name of ROS: words of letters, digits and underscores that begin with no digit, separated by slashes.
 _WORDS = r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*"
 
-REPLAY_ARGUMENTS = (*PLAY_ARGUMENTS, ROLE, PLANNER_FILE, *_WIRING)
-DEMO_ARGUMENTS = (DRIVER, FAMILY, SEED, REAL_TIME_FACTOR, ROLE, PLANNER_FILE)
+REPLAY_ARGUMENTS = (*PLAY_ARGUMENTS, ROLE, TARGET, PLANNER_FILE, *_WIRING)
+DEMO_ARGUMENTS = (DRIVER, FAMILY, SEED, REAL_TIME_FACTOR, ROLE, TARGET, PLANNER_FILE)
 
 
 def is_topic_part(text: str) -> bool:
@@ -135,16 +133,7 @@ def planner_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
     Raises:
         InputError: on an argument that does not fit.
     """
-    values = completed(PLANNER_ARGUMENTS, chosen)
-    planner, diagnostics = _planner_and_diagnostics(values)
-    chosen_here: dict[str, ParameterValue] = {}
-    if values[AUTOSTART.name]:
-        chosen_here[AUTOSTART.name] = values[AUTOSTART.name] == "true"
-    if values[TARGET.name]:
-        folder = Path(values[TARGET.name]).expanduser()
-        # A node finds it from wherever it runs.
-        chosen_here[TARGET.name] = str(folder.absolute()) if os.path.isdir(folder) else values[TARGET.name]  # noqa: PTH112
-    return replace(planner, parameters={**planner.parameters, **chosen_here}), diagnostics
+    return _planner_and_diagnostics(completed(PLANNER_ARGUMENTS, chosen))
 
 
 def demo_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
@@ -209,7 +198,7 @@ def _planner_and_diagnostics(values: Mapping[str, str]) -> tuple[NodeProcess, No
         name=name,
         namespace=namespace,
         parameter_file=file,
-        parameters={"use_sim_time": use_sim_time},
+        parameters={"use_sim_time": use_sim_time, **_beyond_the_file(values)},
         remappings=_inputs(values, cameras_of(file, f"{namespace}/{name}")),
         environment=image_environment(),
     )
@@ -226,6 +215,16 @@ def _planner_and_diagnostics(values: Mapping[str, str]) -> tuple[NodeProcess, No
         ),
     )
     return planner, diagnostics
+
+
+def _beyond_the_file(values: Mapping[str, str]) -> dict[str, ParameterValue]:
+    """The planner's parameters that are chosen when starting, whatever its file says."""
+    chosen: dict[str, ParameterValue] = {}
+    if values.get(AUTOSTART.name):
+        chosen[AUTOSTART.name] = values[AUTOSTART.name] == "true"
+    if values[TARGET.name]:
+        chosen[TARGET.name] = values[TARGET.name]
+    return chosen
 
 
 def _inputs(values: Mapping[str, str], cameras: Sequence[str]) -> tuple[tuple[str, str], ...]:
