@@ -62,6 +62,9 @@ def describe(summary: dict[str, Any], out: Path) -> str:
         cameras = ", ".join(f"{camera} from {topic}" for camera, topic in bag["topics"]["cameras"].items())
         lines.append(f"  took {cameras}, odometry from {bag['topics']['odometry']}")
         lines += [f"  missing: {line}" for line in bag["missing"]]
+    # With a draft that cannot be used, say.
+    problems = {run.get("problem") for run in summary["run"]["bags"].values()}
+    lines += [f"draft:   {problem}" for problem in sorted(filter(None, problems))]
     lines += [f"report:  {out / REPORT}", f"numbers: {out / SUMMARY}", f"plans:   {out / BAGS}"]
     return "\n".join(lines)
 
