@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_alpamayo import CASES, PACKAGES, Unusual, observation, write_unusual
+from tiny_alpamayo import CASES, NUMBERS, PACKAGES, Unusual, observation, tokenizer, write_unusual
 
 from flatrope_planner.speculation.decoder import Decoder
 from flatrope_planner.vla.alpamayo.cameras import CAMERAS
-from flatrope_planner.vla.alpamayo.config import Release
+from flatrope_planner.vla.alpamayo.config import TRAJECTORY_MARKS, Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.target import Running
 
@@ -32,10 +32,11 @@ def delta(release: Release, **fields: object) -> dict[str, object]:
     return {"_target_": f"{PACKAGES[release]}.models.delta_tokenizer.DeltaTrajectoryTokenizer", **fields}
 
 
+BEHIND = tokenizer().get_vocab_size() + NUMBERS
 UNUSUAL = {
     # An expert that is less deep than the backbone and turns its keys at another pace, smoother fits, a
     # shorter plan, and bins that are said nowhere.
-    Release.R1: Unusual(
+    "deviating": Unusual(
         {"num_attention_heads": 3, "num_key_value_heads": 1, "rms_norm_eps": 1e-5},
         {
             "expert_cfg": {
@@ -55,7 +56,7 @@ UNUSUAL = {
     ),
     # The head is the embeddings, the expert differs in nothing, plans are longer than trajectories, and one tokenizer
     # serves past and future.
-    Release.V1_5: Unusual(
+    "shared": Unusual(
         {"tie_word_embeddings": True, "attention_bias": True},
         {
             "expert_cfg": None,
@@ -64,18 +65,25 @@ UNUSUAL = {
             "hist_traj_tokenizer_cfg": None,
         },
     ),
+    # Only trajectories have marks: those of text are spelt.
+    "spelt": Unusual(
+        {},
+        {
+            "add_special_tokens": False,
+            "vocab_size": BEHIND + len(TRAJECTORY_MARKS),
+            "traj_token_ids": {name: BEHIND + place for place, name in enumerate(TRAJECTORY_MARKS)},
+        },
+    ),
 }
-
-
-@pytest.fixture(scope="module", params=list(Release), ids=lambda release: release.value)
-def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AlpamayoTarget:
-    checkpoint = write_unusual(tmp_path_factory.mktemp("unusual"), request.param, UNUSUAL[request.param])
-    return AlpamayoTarget.load(checkpoint, running=Running(CAMERAS, device="cpu"))
+RELEASES = {"deviating": Release.R1, "shared": Release.V1_5, "spelt": Release.V1_5}
 
 
 @pytest.mark.parametrize("case", ["cruise", "tight"])
-def test_a_plan_is_theirs_from_prompt_to_trajectory(target: AlpamayoTarget, case: str) -> None:
-    name = f"{target.release.value}_{case}"
+@pytest.mark.parametrize("kind", UNUSUAL)
+def test_a_plan_is_theirs_from_prompt_to_trajectory(tmp_path: Path, kind: str, case: str) -> None:
+    checkpoint = write_unusual(tmp_path, RELEASES[kind], UNUSUAL[kind])
+    target = AlpamayoTarget.load(checkpoint, running=Running(CAMERAS, device="cpu"))
+    name = f"{kind}_{case}"
     prompt = target.prepare(observation(CASES[case]))
     assert list(prompt.token_ids) == RECORDED[f"{name}_ids"].tolist()
     decoded = Decoder(target, None, 8).decode(prompt)

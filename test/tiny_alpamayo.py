@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 
 from flatrope_planner.domain import CameraFrame, EgoHistory, Image, Observation
 from flatrope_planner.vla.alpamayo.backbone import expert_config, load_backbone
-from flatrope_planner.vla.alpamayo.config import AlpamayoConfig, Release
+from flatrope_planner.vla.alpamayo.config import TRAJECTORY_MARKS, AlpamayoConfig, Release
 from flatrope_planner.vla.alpamayo.model import AlpamayoModel
 from flatrope_planner.vla.alpamayo.vocabulary import marks_of
 from flatrope_planner.vla.prompt import prompt_texts
@@ -266,7 +266,9 @@ def _random_weights(checkpoint: Path, base: Tokenizer, seed: int) -> dict[str, t
         del weights[head]
         head = "vlm.model.language_model.embed_tokens.weight"
     marks = [mark for mark in marks_of(config.release) if mark not in QWEN]
-    for mark in ("<|cot_end|>", "<|traj_future_start|>"):
+    if not config.vocabulary.marks_of_text:
+        marks = [f"<|traj_{name}|>" for name in TRAJECTORY_MARKS]
+    for mark in {"<|cot_end|>", "<|traj_future_start|>"} & set(marks):
         weights[head][base.get_vocab_size() + NUMBERS + marks.index(mark)] *= END_SCALE
     if config.release is Release.V1_5:
         computed = ("freqs", "action_space.")

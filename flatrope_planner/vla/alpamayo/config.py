@@ -12,6 +12,8 @@ from flatrope_planner.vla.unicycle import FITS, Fits, Weights
 
 # Pixels of a picture where the configuration says nothing: what NVIDIA's own inference uses.
 MIN_PIXELS, MAX_PIXELS = 163_840, 196_608
+# Marks of trajectories, in the order in which they are added where there are no others.
+TRAJECTORY_MARKS = ("history", "future", "history_start", "future_start", "history_end", "future_end")
 # The tokenizers of trajectories, and the kind that this package has.
 FUTURE, HISTORY, DELTA = "traj_tokenizer_cfg", "hist_traj_tokenizer_cfg", "DeltaTrajectoryTokenizer"
 DELTA_BINS = 1000
@@ -40,6 +42,8 @@ class VocabularyConfig:
     first_number: int | None
     # Name of a trajectory mark -> its id.
     marks: dict[str, int]
+    # Whether there are marks of other things; else `<|cot_start|>` and the like are written in letters.
+    marks_of_text: bool
 
 
 @dataclass(frozen=True)
@@ -142,16 +146,15 @@ def _vocabulary(whole: Section, start: int, history_bins: int) -> VocabularyConf
     numbers = whole.whole("traj_vocab_size", 768)
     if start + history_bins > numbers:
         whole.refuse("traj_vocab_size", f"at least {start + history_bins}, the bins of future and history")
-    whole.must_be("add_special_tokens", expected=True)
     marks = whole.section("traj_token_ids") if whole.holds("traj_token_ids") else None
-    names = ("history", "future", "history_start", "future_start", "history_end", "future_end")
     return VocabularyConfig(
         numbers=numbers,
         history_start=start,
         history_bins=history_bins,
         size=whole.whole("vocab_size") if whole.holds("vocab_size") else None,
         first_number=whole.whole("traj_token_start_idx") if whole.holds("traj_token_start_idx") else None,
-        marks={name: marks.whole(name) for name in names} if marks else {},
+        marks={name: marks.whole(name) for name in TRAJECTORY_MARKS} if marks else {},
+        marks_of_text=whole.flag("add_special_tokens", default=False),
     )
 
 

@@ -66,7 +66,7 @@ class AlpamayoTarget(FlowTarget):
         super().__init__(
             Reader(model.vlm, tokenizer.image_pad),
             tokenizer,
-            Rules(tokenizer.ending, range(first, first + config.vocabulary.numbers)),
+            Rules((tokenizer.future_start,), range(first, first + config.vocabulary.numbers)),
             Room(_longest_prompt(config, spec), config.token_budget),
             tapped_layers,
         )
