@@ -191,6 +191,8 @@ def test_weights_that_do_not_fit(folder: Path) -> None:
     index = folder / "model.safetensors.index.json"
     reweigh(folder / WEIGHTS, lambda weights: weights.update({name: torch.zeros(7)}))
     assert f"{WEIGHTS}: {name} is [7], expected [48]" in complaint_of(folder)
+    reweigh(folder / WEIGHTS, lambda weights: weights.update({name: torch.full((48,), torch.nan)}))
+    assert f"{WEIGHTS}: {name} has values that are no numbers, expected finite ones" in complaint_of(folder)
     reweigh(folder / WEIGHTS, lambda weights: weights.update({name: torch.zeros(48, dtype=torch.uint8)}))
     assert f"{WEIGHTS}: {name} is of type U8, expected one of F32, BF16, F16, F64" in complaint_of(folder)
     reweigh(folder / WEIGHTS, lambda weights: weights.__delitem__(name))

@@ -82,6 +82,8 @@ def load_weights(
             # PyTorch and safetensors say in their own ways that there is not enough.
             msg = f"{path}: expected memory for its weights on {device} ({reason(err)})"
             raise SetupError(msg) from err
+        for name, value in placed.items():
+            _check_finite(path, name, value)
         model.load_state_dict(placed, strict=False, assign=True)
         found |= placed.keys()
     # Frequencies and scales are in the configuration, too; some checkpoints leave them out.
@@ -155,6 +157,13 @@ def _check_weight(path: Path, name: str, stored: Any, wanted: Tensor | None) -> 
         raise SetupError(msg)
     if shape != list(wanted.shape):
         msg = f"{path}: {name} is {shape}, expected {list(wanted.shape)} by {CONFIG_FILE} and the backbone's"
+        raise SetupError(msg)
+
+
+def _check_finite(path: Path, name: str, value: Tensor) -> None:
+    # Both are no number where one value is none, and quicker to find than all values that are one.
+    if not all(extreme.isfinite() for extreme in torch.aminmax(value)):
+        msg = f"{path}: {name} has values that are no numbers, expected finite ones"
         raise SetupError(msg)
 
 
