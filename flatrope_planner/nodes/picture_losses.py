@@ -11,6 +11,8 @@ FAST_DDS = "fastrtps"
 LARGE_BYTES = 500_000
 # Stamps that are remembered, gaps that are enough to judge by, and the share that is a fault.
 STAMPS, GAPS_ENOUGH, SHARE_LOST = 32, 16, 0.5
+# As enough are so few that span so long: where nearly all is lost, little comes (ns).
+FEW_GAPS, LONG_NS = 6, 8_000_000_000
 # The gap that this share of all is shorter than is one period: the odd burst of a driver is none.
 PERIOD_SHARE = 0.1
 
@@ -40,9 +42,9 @@ class PictureLosses:
     def share(self) -> float | None:
         """How many of the pictures did not come, 0 to 1; None where too few came to tell."""
         gaps_ns = sorted(later - earlier for earlier, later in pairwise(self._stamps_ns))
-        if len(gaps_ns) < GAPS_ENOUGH:
+        if len(gaps_ns) < (FEW_GAPS if sum(gaps_ns) >= LONG_NS else GAPS_ENOUGH):
             return None
-        period_ns = gaps_ns[int(PERIOD_SHARE * len(gaps_ns))]
+        period_ns = gaps_ns[max(1, int(PERIOD_SHARE * len(gaps_ns)))]
         return max(0.0, 1.0 - period_ns * len(gaps_ns) / sum(gaps_ns))
 
     def warning(self) -> str:
