@@ -168,3 +168,17 @@ def test_plans_of_then_and_now_stand_beside_each_other() -> None:
     assert rows[2].startswith("|other|0|none of the 7 is for the same moment: --at-recorded")
     assert len(rows) == 3
     assert recorded_plans_section(bags[2:]) == ""
+
+
+def test_the_documentation_names_every_key_of_a_plan(tmp_path: Path) -> None:
+    replay(write_bag(tmp_path / "bag", Drive(duration_s=4.0)), tmp_path / "out")
+    row = json.loads((tmp_path / "out" / "bag" / "plans.jsonl").read_text().splitlines()[0])
+    text = (Path(__file__).resolve().parents[1] / "docs" / "replay.md").read_text()
+    section = text.partition("### plans.jsonl")[2].partition("### ")[0]
+    first_cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    named = {name.partition(".")[0] for cell in first_cells for name in re.findall(r"`([^`]*)`", cell)}
+    assert named == set(row)
+    for key in ("errors", "speculation"):
+        inner = next(iter(row["errors"].values())) if key == "errors" else row[key]
+        (line,) = [line for line in section.splitlines() if line.startswith(f"| `{key}")]
+        assert set(inner) <= set(re.findall(r"[a-z_]+", line)), key
