@@ -104,7 +104,7 @@ def test_a_topic_that_nobody_publishes_is_named_once_with_what_may_be_meant(tmp_
         assert recording.warnings()[1].endswith(": /right has no pictures but std_msgs/msg/String")
         recording.source.destroy_publisher(right)
         recording.end()
-    assert recording.warnings()[-1] == "a replay needs /right, too, where nothing came"
+    assert recording.warnings()[-1] == "a replay needs /right, too, where nothing of use came"
     (line,) = [words for level, words in recording.said if level == "info" and "recorded" in words]
     assert line.startswith(f"recorded {file}: ")
     assert " other messages" in line
@@ -137,7 +137,7 @@ def test_without_odometry_nothing_can_be_replayed(tmp_path: Path) -> None:
         left = recording.source.create_publisher(Image, "/left", qos.BRIDGE_OUTPUT)
         sent = iter(range(10_000))
         recording.until(lambda: recording.recorder.pictures > 1, lambda: left.publish(picture(next(sent))))
-        with pytest.raises(SetupError, match=r"cannot be replayed: there is no odometry \(on /odom\) in it"):
+        with pytest.raises(SetupError, match=r"cannot be replayed: it holds no odometry \(/odom\)$"):
             recording.end()
     assert file.exists()
 
@@ -191,8 +191,14 @@ def test_a_picture_that_is_none_does_not_end_the_recording(tmp_path: Path) -> No
         left = recording.source.create_publisher(Image, "/left", qos.BRIDGE_OUTPUT)
         sent = iter(range(10_000))
 
+        broken = Image(height=2, width=2, encoding="rainbow", step=6, data=bytes(12))
+        recording.until(
+            lambda: any("can be used" in words for words in recording.warnings()), lambda: left.publish(broken)
+        )
+        assert any("nothing on /left can be used: " in words for words in recording.warnings())
+
         def send() -> None:
-            left.publish(Image(height=2, width=2, encoding="rainbow", step=6, data=bytes(12)))
+            left.publish(broken)
             left.publish(picture(next(sent)))
 
         recording.until(lambda: recording.recorder.pictures > 1, send)

@@ -120,15 +120,14 @@ class RecorderNode(Node):
             self.get_logger().info(f"recorded {file}: {self._tally}")
         if losses := self._tally.losses():
             self.get_logger().warning(f"lost on their way, by the stamps: {', '.join(losses)}")
-        unmet = [
-            f"no {need.word} (on {', '.join(need.topics)})" for need in self._needs if not need.is_met(self._tally)
-        ]
+        unmet = [need for need in self._needs if not need.is_met(self._tally)]
         if unmet:
-            msg = f"{file} cannot be replayed: there is {' and '.join(unmet)} in it"
+            missing = " and ".join(f"no {need.word} ({', '.join(need.topics)})" for need in unmet)
+            msg = f"{file} cannot be replayed: it holds {missing}"
             raise SetupError(msg)
         unheard = [topic for need in self._needs for topic in need.unheard(self._tally)]
         if unheard:
-            self.get_logger().warning(f"a replay needs {', '.join(unheard)}, too, where nothing came")
+            self.get_logger().warning(f"a replay needs {', '.join(unheard)}, too, where nothing of use came")
 
     def _watch(self) -> None:
         """Say what is amiss: once, and again when it changes."""
@@ -206,6 +205,7 @@ class RecorderNode(Node):
             try:
                 picture = serialize_message(to_jpeg(message, self._settings.picture_quality))
             except InputError as err:
+                self._tally.topics[topic].rejection = str(err)
                 self.get_logger().warning(f"{topic}: a picture is left out: {err}", throttle_duration_sec=WARN_EVERY_S)
             else:
                 self._write(topic, f"{topic}/compressed", COMPRESSED_IMAGE, picture)

@@ -27,6 +27,7 @@ class Need:
         if unpublished:
             yield f"nobody publishes {', '.join(unpublished)}{self._elsewhere(node)}"
         types = dict(node.get_topic_names_and_types())
+        # What there is to say of several topics -> the topics.
         silent: dict[str, list[str]] = {}
         for topic in self.topics:
             heard = tally.topics.get(topic)
@@ -35,12 +36,14 @@ class Need:
                 continue
             if strange:
                 yield f"{topic} has no {self.word} but {', '.join(strange)}"
+            elif heard is not None and heard.rejection and not heard.messages:
+                yield f"nothing on {topic} can be used: {heard.rejection}"
             elif heard is None or not heard.messages:
-                silent.setdefault(_likely_cause(heard), []).append(topic)
+                silent.setdefault(f", though somebody publishes there{_likely_cause(heard)}", []).append(topic)
             elif now_s - heard.last_s > SILENT_S:
-                yield f"nothing comes on {topic} any more"
-        for cause, names in silent.items():
-            yield f"nothing comes on {', '.join(names)}, though somebody publishes there{cause and f', {cause}'}"
+                silent.setdefault(f" any more{_likely_cause(heard)}", []).append(topic)
+        for words, names in silent.items():
+            yield f"nothing comes on {', '.join(names)}{words}"
 
     def is_met(self, tally: RecordingTally) -> bool:
         """Whether anything of the kind was recorded, on whatever topic of these."""
@@ -62,8 +65,9 @@ class Need:
 
 
 def _likely_cause(heard: TopicTally | None) -> str:
-    """What may keep the pictures of a camera from coming, in words; "" for nothing."""
-    return heard.pictures.newest.silence() if heard is not None and heard.pictures is not None else ""
+    """What may keep the pictures of a camera from coming, in words behind a comma; "" for nothing."""
+    cause = heard.pictures.newest.silence() if heard is not None and heard.pictures is not None else ""
+    return cause and f", {cause}"
 
 
 def needs_of(cameras: str, odometry: str) -> tuple[Need, ...]:

@@ -49,6 +49,8 @@ class TopicTally:
     # Of a camera.
     pictures: PictureTally | None = None
     messages: int = 0
+    # Why the last message that was not written could not be, in words.
+    rejection: str = ""
     first_s: float = field(default=0.0, init=False)
     last_s: float = field(default=0.0, init=False)
 
