@@ -25,8 +25,8 @@ from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.alpamayo.vocabulary import marks_of
 from flatrope_planner.vla.checkpoint import weights as checkpoint_weights
-from flatrope_planner.vla.container_memory import left_in_container, left_in_process
 from flatrope_planner.vla.loading import load_planner
+from flatrope_planner.vla.memory_limits import left_in_container, left_in_process
 from flatrope_planner.vla.target import Running
 from flatrope_planner.vla.targets import find_target, load_target
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.speculation.checkpoints.files import file_in
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
-from flatrope_planner.vla.container_memory import left_in_container, left_in_process
+from flatrope_planner.vla.memory_limits import left_in_container, left_in_process
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
