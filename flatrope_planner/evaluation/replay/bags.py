@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from os.path import realpath
 from pathlib import Path
 
-from flatrope_planner.evaluation.replay.bag_files import METADATA, PACKED, is_storage
+from flatrope_planner.evaluation.replay.bag_files import PACKED, is_storage
+from flatrope_planner.evaluation.replay.bag_metadata import METADATA
 
 
 def bags_at(paths: Sequence[Path]) -> dict[str, Path]:

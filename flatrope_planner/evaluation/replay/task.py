@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from flatrope_planner._version import __version__
-from flatrope_planner.evaluation.replay.bag_files import METADATA, is_storage
+from flatrope_planner.evaluation.replay.bag_files import is_storage
+from flatrope_planner.evaluation.replay.bag_metadata import METADATA
 from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.settings import PlannerSettings
