@@ -307,6 +307,21 @@ def test_stamps_of_zero_are_refused_by_name(tmp_path: Path) -> None:
     assert "without a time stamp" in result["error"]
 
 
+@pytest.mark.parametrize("before_s", [100.1 + 4.0, 1e6])
+def test_stamps_before_time_began_are_refused_by_name(tmp_path: Path, before_s: float) -> None:
+    def early(sent: Sent) -> Sent:
+        stamp = sent.message.header.stamp
+        stamp.sec, stamp.nanosec = divmod(nanoseconds(sent.log_s) - round(before_s * 1e9), 1_000_000_000)
+        return sent
+
+    drive = Drive(odometry_s=(), cameras_s={}, more=tuple(early(sent) for sent in Drive().sent()))
+    result = replay(write_bag(tmp_path / "drive", drive), tmp_path / "out")
+    told = result.get("error") or "; ".join(result["missing"])
+    assert f"{ODOMETRY_TOPIC}: a time stamp of -" in told
+    # From 1.6 s on, after a history, every half second until 5.9 s.
+    assert result.get("plans", 0) == (9 if before_s < 1e6 else 0)
+
+
 def test_a_recording_that_begins_anew_is_a_second_drive(tmp_path: Path) -> None:
     def again(time_s: float) -> list[Sent]:
         pictures = [

@@ -25,17 +25,19 @@ from flatrope_planner.evaluation.replay.totals import Totals
 
 RESULT, PLANS, PLANS_BAG = "result.json", "plans.jsonl", "plans.mcap"
 MOMENTS, TIMELINE = "moments.json", "timeline.json"
+JSON_FILES = (RESULT, MOMENTS, TIMELINE)
 COMPLETE, PARTIAL, FAILED = "complete", "partial", "failed"
 
 
 def finished_result(task: ReplayTask) -> dict[str, Any] | None:
-    """The result that an earlier run has left, if it is this task's; a failure is tried again."""
+    """The result that an earlier run has left, if it is this task's and whole; a failure is tried again."""
     try:
-        result: dict[str, Any] = json.loads((task.folder / RESULT).read_text(encoding="utf-8"))
+        result, _, _ = (json.loads((task.folder / name).read_text(encoding="utf-8")) for name in JSON_FILES)
+        is_whole = all((task.folder / name).stat().st_size for name in (PLANS, PLANS_BAG))
     except (OSError, ValueError):
         return None
     is_ours = isinstance(result, dict) and result.get("fingerprint") == task.fingerprint
-    return result if is_ours and result.get("status") in (COMPLETE, PARTIAL) else None
+    return result if is_whole and is_ours and result.get("status") in (COMPLETE, PARTIAL) else None
 
 
 def replayed(task: ReplayTask, load: Callable[[], Contestants], told: Callable[[float], None]) -> dict[str, Any]:

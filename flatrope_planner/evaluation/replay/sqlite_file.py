@@ -20,9 +20,14 @@ FORMATS = {"ros2msg": MessageDefinitionFormat.MSG, "ros2idl": MessageDefinitionF
 MOST_LEAPS = 40
 
 
+def log_of(file: Path) -> Path:
+    """Where SQLite logs what is to come into the file (its write-ahead log)."""
+    return file.with_name(f"{file.name}-wal")
+
+
 def has_log(file: Path) -> bool:
-    """Whether whoever wrote the file was killed before what it had logged came into it (SQLite's write-ahead log)."""
-    log = file.with_name(f"{file.name}-wal")
+    """Whether whoever wrote the file was killed before what it had logged came into it."""
+    log = log_of(file)
     return log.exists() and log.stat().st_size > 0
 
 
