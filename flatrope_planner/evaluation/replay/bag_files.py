@@ -135,8 +135,7 @@ def _open_files(files: Sequence[Path], stack: ExitStack, notes: list[str]) -> li
 
 def _open_file(file: Path, stack: ExitStack, notes: list[str]) -> StorageReader:
     if not is_storage(file):
-        is_ros1 = " (bags of ROS 1 have to be converted: rosbags-convert)" if file.suffix == ".bag" else ""
-        msg = f"{file} is no bag{is_ros1}; {EXPECTED}"
+        msg = f"{file} is no bag{_ros1_hint(file)}; {EXPECTED}"
         raise InputError(msg)
     content = file
     try:
@@ -149,6 +148,12 @@ def _open_file(file: Path, stack: ExitStack, notes: list[str]) -> StorageReader:
     except Exception as err:  # damage shows in the container or in its compression, each with errors of its own
         msg = f"{file} cannot be read as a bag: {reason(err)}; no message could be rescued"
         raise InputError(msg) from err
+
+
+def _ros1_hint(*files: Path) -> str:
+    """What to do with bags of ROS 1, if there are any."""
+    is_ros1 = any(file.suffix == ".bag" for file in files)
+    return " (bags of ROS 1 have to be converted: rosbags-convert)" if is_ros1 else ""
 
 
 def _kind(file: Path) -> type[McapFile] | type[SqliteFile] | None:

@@ -64,7 +64,11 @@ class BagSource:
             InputError: if nothing in it can be read.
         """
         with ExitStack() as stack:
-            self._parts = open_parts(self.path, stack, self.notes)
+            try:
+                self._parts = open_parts(self.path, stack, self.notes)
+            except OSError as err:
+                msg = f"{self.path} cannot be read: {err.strerror or err}"
+                raise InputError(msg) from err
             self._stack = stack.pop_all()
         return self
 

@@ -44,10 +44,11 @@ class ReplayTask:
     @property
     def files(self) -> list[Path]:
         """The files that the bag is made of, and logs of SQLite that were not moved into them."""
-        if not self.bag.is_dir():
-            files = [self.bag]
-        else:
+        try:
             files = sorted(path for path in self.bag.iterdir() if is_storage(path) or path.name == METADATA)
+        except OSError:
+            # A file, or a folder that nobody may look into.
+            files = [self.bag]
         return files + [log_of(file) for file in files if has_log(file)]
 
     @property
