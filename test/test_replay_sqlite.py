@@ -117,7 +117,7 @@ def test_a_file_elsewhere_is_no_part_of_a_bag(bag: Path, tmp_path: Path) -> None
     metadata = bag / "metadata.yaml"
     metadata.write_text(metadata.read_text().replace("- drive.db3", "- ../drive.db3"))
     result = replay(bag, tmp_path / "out")
-    assert result["error"] == f"{metadata} names files that are not there: drive.db3"
+    assert result["error"] == f"{metadata} names drive.db3, which is not there"
 
 
 def test_a_file_beside_its_packed_self_is_read_once(tmp_path: Path) -> None:

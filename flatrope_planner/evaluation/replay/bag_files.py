@@ -75,30 +75,33 @@ def open_parts(path: Path, stack: ExitStack, notes: list[str]) -> list[Part]:
         raise InputError(msg)
     if not path.is_dir():
         return _open_files([path], stack, notes)
-    try:
-        metadata = read_metadata(path)
-    except InputError as err:
-        files = _files_in(path)
-        if not files:
-            has_metadata = (path / METADATA).exists()
-            msg = (
-                str(err) if has_metadata else f"{path} is no bag: no {METADATA}, no .mcap and no .db3 in it; {EXPECTED}"
-            )
-            raise InputError(msg) from err
-        notes.append(str(err))
-        return _open_files(files, stack, notes)
-    files = [path / name for name in metadata.files]
-    missing = [file.name for file in files if not file.is_file()]
-    if missing:
-        notes.append(f"{path / METADATA} names files that are not there: {', '.join(missing)}")
-    if missing or not files:
-        files = _files_in(path)
-    if not files:
-        raise InputError(notes.pop() if notes else f"{path / METADATA} names no files; {EXPECTED}")
+    files, counts = _described(path, notes)
     parts = _open_files(files, stack, notes)
-    if not notes and _counts(parts) != metadata.counts:
+    if not notes and _counts(parts) != counts:
         notes.append(f"{path / METADATA} tells of other topics, or of more or fewer messages, than its files hold")
     return parts
+
+
+def _described(folder: Path, notes: list[str]) -> tuple[list[Path], Counter[tuple[str, str]]]:
+    """The files of the bag in a folder, and what they hold; where that is not told, a note, and all files there are."""
+    try:
+        metadata = read_metadata(folder)
+    except InputError as err:
+        notes.append(str(err))
+    else:
+        files = [folder / name for name in metadata.files]
+        missing = [file.name for file in files if not file.is_file()]
+        if files and not missing:
+            return files, metadata.counts
+        notes.append(f"{folder / METADATA} names {', '.join(missing) or 'no file'}, which is not there")
+    files = _files_in(folder)
+    if not files and (folder / METADATA).exists():
+        raise InputError(notes.pop())
+    if not files:
+        hint = _ros1_hint(*folder.iterdir())
+        msg = f"{folder} is no bag: no {METADATA}, no .mcap and no .db3 in it{hint}; {EXPECTED}"
+        raise InputError(msg)
+    return files, Counter()
 
 
 def _files_in(folder: Path) -> list[Path]:
