@@ -26,6 +26,9 @@ class Layout:
     repeated: bool = True
     counted: bool = True
     checked: bool = True
+    # Whether a chunk says of which times it is; and whether one without messages comes first.
+    timed: bool = True
+    leading: bool = False
 
 
 def record(kind: int, content: bytes) -> bytes:
@@ -43,6 +46,8 @@ def write_mcap(file: Path, sent: Sequence[Sent], layout: Layout) -> Path:
     descriptions = b"".join(_description(numbers[topic], topic, kind) for topic, kind in topics.items())
     chunks = [sent[i : i + layout.chunk] for i in range(0, len(sent), layout.chunk)] if layout.chunk else []
     data = b"" if chunks else descriptions + b"".join(_message(numbers, each) for each in sent)
+    if layout.leading:
+        data += _chunk(numbers, descriptions, (), layout)
     for index, each in enumerate(chunks):
         data += _chunk(numbers, descriptions if index == 0 else b"", each, layout)
     opening = MAGIC + record(0x01, text("") + text("")) + data + record(0x0F, bytes(4))
@@ -70,9 +75,9 @@ def _message(numbers: dict[str, int], sent: Sent) -> bytes:
 def _chunk(numbers: dict[str, int], descriptions: bytes, sent: Sequence[Sent], layout: Layout) -> bytes:
     content = descriptions + b"".join(_message(numbers, each) for each in sent)
     packed = PACKERS[layout.packed](content)
-    times = [nanoseconds(each.log_s) for each in sent]
+    times = [nanoseconds(each.log_s) for each in sent] if layout.timed else []
     checksum = zlib.crc32(content) if layout.checked else 0
-    head = struct.pack("<QQQI", min(times), max(times), len(content), checksum)
+    head = struct.pack("<QQQI", min(times, default=0), max(times, default=0), len(content), checksum)
     chunk = record(0x06, head + text(layout.packed) + struct.pack("<Q", len(packed)) + packed)
     counts = Counter(numbers[each.topic] for each in sent) if layout.indexed else {}
     # Where each message lies is left out: nobody asks.

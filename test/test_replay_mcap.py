@@ -47,6 +47,8 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         Layout(indexed=False, counted=False),
         Layout(repeated=False, counted=False),
         Layout(chunk=1000, repeated=False),
+        Layout(timed=False),
+        Layout(leading=True),
         Layout(chunk=0),
         Layout(chunk=0, repeated=False, counted=False),
     ],

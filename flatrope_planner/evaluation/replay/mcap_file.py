@@ -44,7 +44,8 @@ class McapFile:
         if not self.message_count and (self._damaged or not self._outline.complete):
             raise InputError(next(iter(self._damaged.values()), "it ends before its first message"))
         times = self._outline.loose.span_ns
-        times += [time for chunk in self._outline.chunks for time in (chunk.start_ns, chunk.end_ns)]
+        timed = [chunk for chunk in self._outline.chunks if chunk.end_ns] or self._outline.chunks
+        times += [time for chunk in timed for time in (chunk.start_ns, chunk.end_ns)]
         self.start_time, self.end_time = (min(times), max(times) + 1) if times else (0, 0)
         self.connections = [self._connection(n, counts[n]) for n in sorted(self._outline.described.channels)]
 
@@ -79,6 +80,8 @@ class McapFile:
             outline.complete
             and told == +outline.counts
             and all(chunk.start_ns <= chunk.end_ns for chunk in outline.chunks)
+            # Without times, as a chunk without messages is, all would have to be opened at once.
+            and (not outline.chunks or any(chunk.end_ns for chunk in outline.chunks))
             and all(number in outline.described.channels for number in outline.counts)
         )
 
