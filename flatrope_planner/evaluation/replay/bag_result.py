@@ -19,6 +19,7 @@ from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.moments import WorstMoments, shown_moment
 from flatrope_planner.evaluation.replay.output_folder import HOPELESS, cannot_write, writing_to
 from flatrope_planner.evaluation.replay.plan_bag import PlanBag
+from flatrope_planner.evaluation.replay.rows import is_finite
 from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask
 from flatrope_planner.evaluation.replay.tick_times import TickTimes
 from flatrope_planner.evaluation.replay.totals import Totals
@@ -145,6 +146,9 @@ def _replay_of(source: BagSource, contestants: Contestants, task: ReplayTask) ->
 
 
 def _write_plan(bag: PlanBag, scored: ScoredTick) -> None:
+    if not is_finite(scored.tick.planned.plan.trajectory):
+        # Neither a message nor a viewer is made for that.
+        return
     covered = scored.driven.covered
     known = len(covered) if covered.all() else int(np.argmin(covered))
     driven_m: Floats = scored.driven.position_m[:known]
