@@ -163,6 +163,10 @@ class BagReplay:
     def _take(self, message: RawMessage) -> None:
         """Take in one message."""
         self.messages[message.topic] += 1
+        expected = self.topics.types_of(message.topic)
+        if message.message_type not in expected:
+            self._reject(message.topic, f"{message.topic}: a {message.message_type}, expected {' or '.join(expected)}")
+            return
         try:
             if message.topic in self._cameras:
                 picture = RawPicture(self._cameras[message.topic], stamp_of(message), message)
