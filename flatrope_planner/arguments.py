@@ -1,8 +1,8 @@
-"""Types of command-line arguments: what a command could not use is refused before its work, in one line."""
+"""Arguments of the command line: what a command could not use is refused before its work, in one line."""
 
 import math
 import os
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,6 +61,12 @@ def output_folder(text: str) -> Path:
         msg = f"{nearest} may not be written to"
         raise ArgumentTypeError(msg)
     return path
+
+
+def add_target_argument(parser: ArgumentParser) -> None:
+    """`--target`, by the names that the planner's parameter takes (`vla.targets.find_target`)."""
+    names = "nano, a checkpoint's folder, or a Hugging Face id in the local cache"
+    parser.add_argument("--target", default="nano", metavar="NAME", help=f"{names} (default: %(default)s)")
 
 
 def _limits(least: float, most: float | None) -> str:

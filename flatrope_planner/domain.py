@@ -96,6 +96,8 @@ class ObservationSpec:
     # Frames of each camera, `frame_period_s` apart, the last one at t0.
     frames_per_camera: int
     frame_period_s: float
+    # Whether a route hint is told to it at all.
+    reads_commands: bool = True
 
 
 @dataclass(frozen=True)

@@ -20,18 +20,18 @@ def check_draft_of_own_drives(
     """Two drives and two steps make a draft that proposes and changes nothing."""
     monkeypatch.setattr(capture_command, "TRAINED_FAMILIES", (Family.CURVE,))
     traces = tmp_path / "traces"
-    options = capture_command.CaptureOptions(traces, checkpoint, episodes=2, jobs=1)
+    options = capture_command.CaptureOptions(traces, str(checkpoint), episodes=2, jobs=1)
     write_header(traces, capture_command.header_of(load_target(checkpoint)))
     for seed in range(2):
         capture_command._capture(capture_command._Drive(Family.CURVE, capture_command.FIRST_SEED + seed, options))
     assert len(list(traces.glob("*.safetensors"))) == 2
     draft = checkpoint / "drafts" / "flatrope-8"
-    train = ["train", "draft", "--traces", str(traces), "--weights", str(checkpoint), "--work", str(tmp_path / "work")]
+    train = ["train", "draft", "--traces", str(traces), "--target", str(checkpoint), "--work", str(tmp_path / "work")]
     assert main([*train, "--out", str(draft), "--steps", "2", "--block-size", "8"]) == 0
-    assert main(["checkpoint", "inspect", str(draft), "--weights", str(checkpoint)]) == 0
+    assert main(["checkpoint", "inspect", str(draft), "--target", str(checkpoint)]) == 0
     plans = []
     for kind in (DrafterKind.NONE, DrafterKind.HYBRID):
-        planner = load_planner(str(checkpoint), None, SpeculationOptions(kind))
+        planner = load_planner(str(checkpoint), SpeculationOptions(kind))
         plans.append(planner.plan(observed))
         assert planner.health.problem == ""
     alone, drafted = plans

@@ -33,7 +33,7 @@ def planner(
     checkpoint: Path, chance: Chance | None = None, guidance: float = 1.0, drafter: DrafterKind = DrafterKind.NONE
 ) -> VlaPlanner:
     running = Running(CAMERAS, device="cpu", guidance=guidance)
-    loaded = load_planner(str(checkpoint), None, SpeculationOptions(drafter, nodes=7), running)
+    loaded = load_planner(str(checkpoint), SpeculationOptions(drafter, nodes=7), running)
     loaded.chance = chance or Chance()
     return loaded
 

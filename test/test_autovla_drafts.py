@@ -34,10 +34,10 @@ def test_a_draft_of_another_checkpoint_is_refused_by_name(tmp_path: Path, monkey
         vocab_size=one.sizes.vocab_size,
     )
     save_draft(tmp_path / "draft", BlockDraft(config), other.fingerprint)
-    planner = load_planner(str(tmp_path / "one"), None, SpeculationOptions(draft=tmp_path / "draft"))
+    planner = load_planner(str(tmp_path / "one"), SpeculationOptions(draft=tmp_path / "draft"))
     expected = f"a draft for target {other.fingerprint}, but the target is {one.fingerprint}; train one for it"
-    assert planner.health.problem == f"the target writes alone: {tmp_path / 'draft'}: {expected}"
+    assert planner.health.problem == f"earlier texts draft alone: {tmp_path / 'draft'}: {expected}"
     assert (
-        "the target writes alone"
-        not in load_planner(str(tmp_path / "other"), None, SpeculationOptions(draft=tmp_path / "draft")).health.problem
+        "earlier texts draft alone"
+        not in load_planner(str(tmp_path / "other"), SpeculationOptions(draft=tmp_path / "draft")).health.problem
     )

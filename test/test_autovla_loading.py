@@ -234,7 +234,7 @@ def test_it_is_found_by_its_folder(whole: Path, folder: Path) -> None:
     with pytest.raises(
         SetupError, match=r"config\.json: model_type is 'qwen2_vl', expected flatrope_nano, .*qwen2_5_vl"
     ):
-        load_planner(str(folder), None)
+        load_planner(str(folder))
 
 
 @pytest.mark.parametrize(
@@ -307,9 +307,9 @@ def test_the_planner_node_loads_it_by_its_parameters(whole: Path, monkeypatch: p
 
 def test_a_planner_plans_with_a_checkpoint(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(autovla_target, "TOKEN_BUDGET", 12)
-    planner = load_planner(str(whole), None, running=Running(device="cpu"))
+    planner = load_planner(str(whole), running=Running(device="cpu"))
     # There is no draft beside it.
-    assert "the target writes alone" in planner.health.problem
+    assert "earlier texts draft alone" in planner.health.problem
     plan, samples = planner.plan_with_samples(observation(CASES["standing"]), seed=3, samples=2)
     assert plan.rationale.complete
     assert plan.trajectory.position_m.shape == (64, 3)

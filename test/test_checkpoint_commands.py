@@ -57,7 +57,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 @pytest.mark.parametrize("way", ["z-lab", "speculators"])
 def test_a_draft_comes_back_from_ours_to_the_bit(way: str, tmp_path: Path, nano: Path, sizes: BlockDraftConfig) -> None:
     source = published(tmp_path / "theirs", sizes)
-    common = ["--weights", str(nano), "--json", str(tmp_path / "result.json")]
+    common = ["--target", str(nano), "--json", str(tmp_path / "result.json")]
     assert main(["checkpoint", "convert", str(source), str(tmp_path / "ours"), *common]) == 0
     fingerprint = NanoTarget.load(nano).fingerprint
     assert load_draft(tmp_path / "ours", fingerprint).draft.config == sizes
@@ -75,7 +75,7 @@ def test_what_is_inspected(
     tmp_path: Path, nano: Path, sizes: BlockDraftConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def inspected(folder: Path) -> dict[str, object]:
-        argv = ["checkpoint", "inspect", str(folder), "--weights", str(nano), "--json", str(tmp_path / "seen.json")]
+        argv = ["checkpoint", "inspect", str(folder), "--target", str(nano), "--json", str(tmp_path / "seen.json")]
         assert main(argv) == 0
         seen: dict[str, object] = json.loads((tmp_path / "seen.json").read_text())
         return seen
@@ -101,7 +101,7 @@ def test_what_cannot_be_converted_is_refused(
     tmp_path: Path, nano: Path, sizes: BlockDraftConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, out = published(tmp_path / "theirs", sizes), str(tmp_path / "out")
-    weights = ("--weights", str(nano))
+    weights = ("--target", str(nano))
     assert "is not an empty folder" in complaint(capsys, "convert", str(source), str(source), *weights)
     assert "there is no layout 'gguf'" in complaint(capsys, "convert", str(source), out, "--to", "gguf")
     assert "no place for a draft" in complaint(capsys, "convert", str(source), out, "--to", "eagle3", *weights)

@@ -84,7 +84,7 @@ def wait_until_active(executor: Any, planner: PlannerNode) -> None:
         ({"period_s": True}, "parameter period_s is True, expected a number of [0.05, 10]"),
         ({"draft_nodes": 0}, r"arameter draft_nodes out of range.* 1, .* 127, .*0"),
         ({"twist_frame": "big"}, "parameter twist_frame is 'big', expected a text of auto | child | parent"),
-        ({"weights": "/elsewhere"}, f"parameter weights {AT_CONFIGURE}"),
+        ({"target": "/elsewhere"}, f"parameter target {AT_CONFIGURE}"),
         ({"compressed": True}, f"parameter compressed {AT_CONFIGURE}"),
         ({"autostart": False}, f"parameter autostart {AT_START}"),
         # All of them or none.

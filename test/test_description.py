@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,16 @@ def test_the_planner_listens_to_its_cameras_and_the_diagnostics_to_the_planner()
 def test_who_starts_the_planner_is_what_its_file_says_unless_it_is_chosen(chosen: str, set_to: dict[str, bool]) -> None:
     planner, _ = planner_processes({"autostart": chosen})
     assert planner.parameters == {"use_sim_time": False, **set_to}
+
+
+@pytest.mark.parametrize("start", [planner_processes, replay_processes, demo_processes])
+def test_the_target_is_what_the_file_says_unless_it_is_chosen(
+    start: Callable[[Mapping[str, str]], tuple[NodeProcess, ...]],
+) -> None:
+    assert "target" not in by_name(start({}))["planner"].parameters
+    chosen = by_name(start({"target": "/models/Alpamayo-R1-10B"}))
+    assert chosen["planner"].parameters["target"] == "/models/Alpamayo-R1-10B"
+    assert "target" not in chosen["diagnostics"].parameters
 
 
 def test_cameras_come_from_the_parameter_file(tmp_path: Path) -> None:

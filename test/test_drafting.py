@@ -15,7 +15,7 @@ from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.draft_checkpoint import save_draft
 from flatrope_planner.speculation.fingerprint import fingerprint
 from flatrope_planner.vla.drafting import CORPUS_FILE, DRAFTS_FOLDER, FLATROPE, DrafterKind, SpeculationOptions
-from flatrope_planner.vla.loading import NANO, VlaPlanner, load_planner, load_planner_and_twin
+from flatrope_planner.vla.loading import VlaPlanner, load_planner, load_planner_and_twin
 from flatrope_planner.vla.nano import NanoTarget
 from flatrope_planner.vla.target import VlaTarget
 from flatrope_planner.vla.targets import load_target
@@ -51,7 +51,7 @@ def weights(shelf: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def alone(shelf: Path) -> Plan:
-    return load_planner(NANO, shelf, speculating(DrafterKind.NONE)).plan(noise_observation(0))
+    return load_planner(str(shelf), speculating(DrafterKind.NONE)).plan(noise_observation(0))
 
 
 def speculating(kind: DrafterKind = DrafterKind.HYBRID, draft: Path | None = None) -> SpeculationOptions:
@@ -65,7 +65,7 @@ def same(plan: Plan, other: Plan) -> bool:
 
 @pytest.mark.parametrize("kind", DrafterKind)
 def test_every_kind_plans_the_same(kind: DrafterKind, shelf: Path, alone: Plan) -> None:
-    planner = load_planner(NANO, shelf, speculating(kind))
+    planner = load_planner(str(shelf), speculating(kind))
     plan = planner.plan(noise_observation(0))
     assert same(plan, alone)
     health = planner.health
@@ -95,7 +95,7 @@ def test_a_planner_and_its_twin_share_the_network_and_nothing_else(
         return loaded[0]
 
     monkeypatch.setattr("flatrope_planner.vla.loading.load_target", load_once)
-    planner, twin = load_planner_and_twin(NANO, shelf, speculating(kind))
+    planner, twin = load_planner_and_twin(str(shelf), speculating(kind))
     assert same(planner.plan(noise_observation(0)), alone)
     plan = twin.plan(noise_observation(0))
     assert same(plan, alone)
@@ -110,7 +110,7 @@ def test_a_planner_and_its_twin_share_the_network_and_nothing_else(
 
 def test_a_draft_of_another_folder_and_kind_is_taken(shelf: Path, tmp_path: Path, alone: Plan) -> None:
     save_draft(tmp_path / "mine", eagle(), NanoTarget.load(shelf).fingerprint)
-    planner = load_planner(NANO, shelf, speculating(DrafterKind.HYBRID, tmp_path / "mine"))
+    planner = load_planner(str(shelf), speculating(DrafterKind.HYBRID, tmp_path / "mine"))
     assert same(planner.plan(noise_observation(0)), alone)
     assert (planner.health.drafter, planner.health.problem) == ("hybrid-eagle3-flat", "")
 
@@ -126,27 +126,38 @@ def plans_alone(planner: VlaPlanner, alone: Plan) -> str:
     return health.problem
 
 
+def plans_with_earlier_texts(planner: VlaPlanner, alone: Plan) -> str:
+    """Plans with the half of a hybrid that needs no training; returns what it says about that."""
+    assert same(planner.plan(noise_observation(0)), alone)
+    health = planner.health
+    assert (health.drafter, health.speculating, health.broken_promise) == ("retrieval", True, "")
+    assert health.problem.startswith("earlier texts draft alone: ")
+    return health.problem
+
+
 def test_without_a_draft_it_plans_and_names_the_folder(weights: Path, alone: Plan) -> None:
     shutil.rmtree(weights / DRAFTS_FOLDER)
-    for kind in (DrafterKind.NETWORK, DrafterKind.HYBRID):
-        problem = plans_alone(load_planner(NANO, weights, speculating(kind)), alone)
-        assert str(weights / DRAFTS_FOLDER / FLATROPE) in problem
+    folder = weights / DRAFTS_FOLDER / FLATROPE
+    for kind, plans in ((DrafterKind.NETWORK, plans_alone), (DrafterKind.HYBRID, plans_with_earlier_texts)):
+        problem = plans(load_planner(str(weights), speculating(kind)), alone)
+        assert f"{folder / 'config.json'}: no configuration of a draft (no such file)" in problem
+        assert f"--out {folder}` trains one" in problem
     # Who needs none does not miss it.
-    assert load_planner(NANO, weights, speculating(DrafterKind.RETRIEVAL)).health.problem == ""
+    assert load_planner(str(weights), speculating(DrafterKind.RETRIEVAL)).health.problem == ""
 
 
 def test_with_another_targets_draft_it_plans_and_names_both(weights: Path, tmp_path: Path, alone: Plan) -> None:
     theirs, mine = fingerprint(tiny_model(1).vlm), NanoTarget.load(weights).fingerprint
     save_draft(tmp_path / "theirs", eagle(), theirs)
-    problem = plans_alone(load_planner(NANO, weights, speculating(draft=tmp_path / "theirs")), alone)
+    problem = plans_with_earlier_texts(load_planner(str(weights), speculating(draft=tmp_path / "theirs")), alone)
     assert f"a draft for target {theirs}, but the target is {mine}" in problem
 
 
 def test_with_broken_files_it_plans_and_names_them(weights: Path, alone: Plan) -> None:
     (weights / CORPUS_FILE).write_text("[]")
-    assert CORPUS_FILE in plans_alone(load_planner(NANO, weights, speculating(DrafterKind.RETRIEVAL)), alone)
+    assert CORPUS_FILE in plans_alone(load_planner(str(weights), speculating(DrafterKind.RETRIEVAL)), alone)
     (weights / DRAFTS_FOLDER / FLATROPE / "model.safetensors").write_bytes(b"cheese")
-    problem = plans_alone(load_planner(NANO, weights, speculating(DrafterKind.NETWORK)), alone)
+    problem = plans_alone(load_planner(str(weights), speculating(DrafterKind.NETWORK)), alone)
     assert "model.safetensors" in problem
     assert "\n" not in problem
 
@@ -156,14 +167,14 @@ def test_with_the_corpus_of_another_vocabulary_the_target_writes_alone(
     weights: Path, kind: DrafterKind, alone: Plan
 ) -> None:
     (weights / CORPUS_FILE).write_text('{"rationales": [[1, 1000000, 2]]}')
-    planner = load_planner(NANO, weights, SpeculationOptions(kind))
+    planner = load_planner(str(weights), SpeculationOptions(kind))
     assert f"{weights / CORPUS_FILE}: token 1000000" in planner.health.problem
     assert planner.plan(noise_observation(0)).rationale.text == alone.rationale.text
 
 
 def test_without_a_corpus_the_drive_is_drafted_from_until_it_ends(weights: Path) -> None:
     (weights / CORPUS_FILE).unlink()
-    planner = load_planner(NANO, weights, speculating(DrafterKind.RETRIEVAL))
+    planner = load_planner(str(weights), speculating(DrafterKind.RETRIEVAL))
 
     def knows() -> bool:
         return planner.plan(noise_observation(0)).speculation.prefill_proposed > 0
@@ -174,5 +185,5 @@ def test_without_a_corpus_the_drive_is_drafted_from_until_it_ends(weights: Path)
 
 
 def test_an_unknown_target_is_refused() -> None:
-    with pytest.raises(InputError, match="no target 'mega'; there is nano"):
-        load_planner("mega", None)
+    with pytest.raises(InputError, match="no target 'mega': no such folder"):
+        load_planner("mega")

@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -136,6 +137,21 @@ def test_cameras_that_cannot_be_who_they_are_called_are_told_of() -> None:
     assert "camera front_wide has the frame_id 'front_tele_optical', which names a tele one" in inputs.message
     assert "cameras front_tele and front_wide show the same pictures" in inputs.message
     assert "camera front_tele has the frame_id" not in inputs.message
+
+
+@pytest.mark.parametrize("reads_commands", [True, False])
+def test_a_route_hint_that_the_target_is_not_told_is_told_of(reads_commands: bool) -> None:
+    core = StraightCore()
+    core.observation_spec = replace(SPEC, reads_commands=reads_commands)
+    with running(core) as (executor, test, listener):
+        sensors, hint = Sensors(test), test.create_publisher(String, "/planner/input/command", qos.REPORT)
+        spin_until(executor, lambda: bool(listener[TRAJECTORY]), sensors.publish)
+        hint.publish(String(data="turn left"))
+        spin_until(executor, lambda: core.seen[-1].command == "turn left", sensors.publish)
+        before = len(listener["/diagnostics"])
+        spin_until(executor, lambda: len(listener["/diagnostics"]) > before + 2, sensors.publish)
+    in_vain = "/planner/input/command: the target is told no route hints: plans are the same with this one"
+    assert (in_vain in statuses(listener)["inputs"].message) is not reads_commands
 
 
 def test_compressed_pictures() -> None:

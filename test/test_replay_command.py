@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,11 +116,27 @@ def test_a_result_that_is_not_whole_is_made_again(tmp_path: Path, name: str, dam
     assert finished_result(task_of(bag, tmp_path / "out")) is None
 
 
+def test_a_bag_may_have_the_longest_name_there_is(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "short", SHORT).rename(tmp_path / ("b" * 255))
+    assert replay(bag, tmp_path / "out")["status"] == "complete"
+
+
 def test_what_was_logged_since_is_another_task(tmp_path: Path) -> None:
     bag = write_bag(tmp_path / "drive", SHORT, Storage(StoragePlugin.SQLITE3))
     replay(bag, tmp_path / "out")
     (bag / "drive.db3-wal").write_bytes(b"more")
     assert finished_result(task_of(bag, tmp_path / "out")) is None
+
+
+def test_another_checkpoint_under_the_same_name_is_another_task(tmp_path: Path) -> None:
+    bag, weights = write_bag(tmp_path / "drive", SHORT), tmp_path / "nano"
+    weights.mkdir()
+    (weights / "config.json").write_text("{}")
+    task = task_of(bag, tmp_path / "out")
+    named = replace(task, lineup=replace(task.lineup, settings=replace(task.lineup.settings, target=str(weights))))
+    before = named.fingerprint
+    (weights / "config.json").write_text('{"layers": 2}')
+    assert len({task.fingerprint, before, named.fingerprint}) == 3
 
 
 def test_a_process_that_dies_takes_no_other_bag_with_it(tmp_path: Path) -> None:
@@ -203,6 +220,9 @@ def test_bad_options_are_one_line_each(bags: list[str], tmp_path: Path, capsys: 
     assert main(["replay", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
     only = capsys.readouterr()
     assert (only.out, only.err.count("\n")) == ("", 1)
+    assert main(["replay", bags[0], "--target", "nobody/R9", "--out", str(tmp_path / "out")]) == 2
+    only = capsys.readouterr()
+    assert "there is no target 'nobody/R9': no such folder" in only.err
     assert main(["replay", bags[0], "--camera", "front_wide", "--out", str(tmp_path / "out")]) == 2
 
 

@@ -104,6 +104,6 @@ def test_its_figures_become_a_trajectory(folder: Path) -> None:
 
 @pytest.mark.usefixtures("registered")
 def test_a_planner_takes_it_by_its_folder(folder: Path) -> None:
-    planner = load_planner(str(folder), None, SpeculationOptions(DrafterKind.PROMPT_LOOKUP, nodes=7), HOW)
+    planner = load_planner(str(folder), SpeculationOptions(DrafterKind.PROMPT_LOOKUP, nodes=7), HOW)
     assert planner.observation_spec.cameras == ("front_wide",)
     assert planner.health.problem == ""

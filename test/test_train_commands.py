@@ -73,7 +73,7 @@ def test_every_kind_is_trained(kind: str, network: type[Draft], made: Made, tmp_
     options = {
         "--kind": kind,
         "--traces": str(folder / "traces"),
-        "--weights": str(folder / "nano"),
+        "--target": str(folder / "nano"),
         "--work": str(tmp_path / "work"),
         "--out": str(tmp_path / "draft"),
         "--steps": "2",

@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from flatrope_planner.bringup.configuration import config_file, default_parameters
@@ -58,6 +58,9 @@ AUTOSTART = Argument(
     ("", "true", "false"),
 )
 PLANNER_FILE = Argument("params_file", "", "parameter file of the planner; empty: config/planner.param.yaml")
+TARGET = Argument(
+    "target", "", "what plans: nano, a checkpoint's folder or Hugging Face id; empty: as the parameter file says"
+)
 NODE_NAME = Argument(
     "node_name", PLANNER, "name of the planner's node; another one's diagnostics are <node_name>_diagnostics"
 )
@@ -94,12 +97,12 @@ RATE_LIMITS, START_DELAY_LIMITS = (0.01, 100.0), (0.0, 600.0)
 PLAY_ARGUMENTS = (BAG, RATE, LOOP, START_DELAY, EVERYTHING)
 # Where a planner is and what it listens to, which in a demo is settled.
 _WIRING = (CAMERA_TOPIC, ODOMETRY_TOPIC, COMMAND_TOPIC, POINTS_TOPIC, NODE_NAME, NAMESPACE)
-PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, AUTOSTART, PLANNER_FILE, *_WIRING)
+PLANNER_ARGUMENTS = (ROLE, USE_SIM_TIME, AUTOSTART, TARGET, PLANNER_FILE, *_WIRING)
 # A name of ROS: words of letters, digits and underscores that begin with no digit, separated by slashes.
 _WORDS = r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*"
 
-REPLAY_ARGUMENTS = (*PLAY_ARGUMENTS, ROLE, PLANNER_FILE, *_WIRING)
-DEMO_ARGUMENTS = (DRIVER, FAMILY, SEED, REAL_TIME_FACTOR, ROLE, PLANNER_FILE)
+REPLAY_ARGUMENTS = (*PLAY_ARGUMENTS, ROLE, TARGET, PLANNER_FILE, *_WIRING)
+DEMO_ARGUMENTS = (DRIVER, FAMILY, SEED, REAL_TIME_FACTOR, ROLE, TARGET, PLANNER_FILE)
 
 
 def is_topic_part(text: str) -> bool:
@@ -130,12 +133,7 @@ def planner_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
     Raises:
         InputError: on an argument that does not fit.
     """
-    values = completed(PLANNER_ARGUMENTS, chosen)
-    planner, diagnostics = _planner_and_diagnostics(values)
-    if not values[AUTOSTART.name]:
-        return planner, diagnostics
-    autostart = {AUTOSTART.name: values[AUTOSTART.name] == "true"}
-    return replace(planner, parameters={**planner.parameters, **autostart}), diagnostics
+    return _planner_and_diagnostics(completed(PLANNER_ARGUMENTS, chosen))
 
 
 def demo_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
@@ -200,7 +198,7 @@ def _planner_and_diagnostics(values: Mapping[str, str]) -> tuple[NodeProcess, No
         name=name,
         namespace=namespace,
         parameter_file=file,
-        parameters={"use_sim_time": use_sim_time},
+        parameters={"use_sim_time": use_sim_time, **_beyond_the_file(values)},
         remappings=_inputs(values, cameras_of(file, f"{namespace}/{name}")),
         environment=image_environment(),
     )
@@ -217,6 +215,16 @@ def _planner_and_diagnostics(values: Mapping[str, str]) -> tuple[NodeProcess, No
         ),
     )
     return planner, diagnostics
+
+
+def _beyond_the_file(values: Mapping[str, str]) -> dict[str, ParameterValue]:
+    """The planner's parameters that are chosen when starting, whatever its file says."""
+    chosen: dict[str, ParameterValue] = {}
+    if values.get(AUTOSTART.name):
+        chosen[AUTOSTART.name] = values[AUTOSTART.name] == "true"
+    if values[TARGET.name]:
+        chosen[TARGET.name] = values[TARGET.name]
+    return chosen
 
 
 def _inputs(values: Mapping[str, str], cameras: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -36,6 +36,10 @@ def read_parameter_file(path: Path, node: str, *, anywhere: bool = False) -> dic
 def _content(path: Path) -> Mapping[Any, Any]:
     import yaml
 
+    # A device may have no end.
+    if path.exists() and not path.is_file():
+        msg = f"{path} is no file, expected a parameter file"
+        raise InputError(msg)
     try:
         content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as err:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from flatrope_planner.arguments import add_target_argument
 from flatrope_planner.commands.command import Result, add_command
 
 
@@ -22,15 +23,13 @@ def add_checkpoint_commands(commands: Any) -> None:
         parser.add_argument(
             "--tapped-layers", metavar="1,9,17", help="the target's layers the draft reads, where its files do not say"
         )
-        parser.add_argument(
-            "--weights", type=Path, metavar="FOLDER", help="the target's; default: nano's, of the package"
-        )
+        add_target_argument(parser)
 
 
 def _checkpoint_inspect(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.training.checkpoint_command import inspect_draft, layers_named, table
 
-    result = inspect_draft(arguments.draft, layers_named(arguments.tapped_layers), arguments.weights)
+    result = inspect_draft(arguments.draft, layers_named(arguments.tapped_layers), arguments.target)
     print(table(result))
     return result
 
@@ -39,6 +38,6 @@ def _checkpoint_convert(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.training.checkpoint_command import convert_draft, layers_named, table
 
     layers = layers_named(arguments.tapped_layers)
-    result = convert_draft(arguments.draft, arguments.out, arguments.to, layers, arguments.weights)
+    result = convert_draft(arguments.draft, arguments.out, arguments.to, layers, arguments.target)
     print(table(result))
     return result

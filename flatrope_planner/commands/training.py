@@ -56,6 +56,6 @@ def _train_corpus(arguments: argparse.Namespace) -> Result:
 
 
 def _capture(arguments: argparse.Namespace) -> Result:
-    from flatrope_planner.training.capture_command import CaptureOptions, capture_nano
+    from flatrope_planner.training.capture_command import CaptureOptions, capture
 
-    return capture_nano(CaptureOptions(arguments.out, arguments.weights, arguments.episodes, arguments.jobs))
+    return capture(CaptureOptions(arguments.out, arguments.target, arguments.episodes, arguments.jobs))

@@ -65,7 +65,7 @@ def _plan() -> dict[str, Any]:
     from flatrope_planner.vla.loading import NANO, load_planner
 
     started_s = time.monotonic()
-    planner = load_planner(NANO, None)
+    planner = load_planner(NANO)
     loaded_s = time.monotonic()
     warm_up(planner)
     done_s = time.monotonic()

@@ -57,11 +57,12 @@ def run_nano_benchmark(episodes: int, jobs: int, weights: Path | None) -> dict[s
     tasks = [(family, seed) for seed in range(episodes) for family in Family]
     asked = dict(with_progress(run_in_workers(partial(_ask_episode, weights), tasks, jobs), len(tasks), "episodes"))
     answers = [answer for task in tasks for answer in asked[task]]
+    name = NANO if weights is None else str(weights)
     some = [observation_of(sample, target.observation_spec) for sample in _moments(Family.LEAD, 0, target)][:REPEATED]
     return {
         **_scores(answers, {family.value for family in TRAINED_FAMILIES}),
         "unseen": _scores(answers, {family.value for family in UNSEEN_FAMILIES}),
-        "reproducible": is_reproducible(load_planner(NANO, weights), load_planner(NANO, weights), some),
+        "reproducible": is_reproducible(load_planner(name), load_planner(name), some),
         "visual_token_share": round(visual_token_share(target.prepare(some[0])), 4),
         "parameters": target.parameters,
         "episodes": episodes,

@@ -48,4 +48,4 @@ def nano_of_this_worker(weights: Path | None) -> "VlaPlanner":
     from flatrope_planner.vla.loading import NANO, load_planner
 
     torch.set_num_threads(1)
-    return load_planner(NANO, weights)
+    return load_planner(NANO if weights is None else str(weights))

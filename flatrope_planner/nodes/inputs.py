@@ -102,6 +102,12 @@ class PlannerInputs:
         with self._lock:
             self._buffer.forget(camera)
 
+    @property
+    def reads_commands(self) -> bool:
+        """Whether the target is told route hints; true until it is loaded."""
+        with self._lock:
+            return self._buffer.spec.reads_commands
+
     def set_command(self, command: str) -> None:
         """Set the route hint; an empty one ends it."""
         with self._lock:

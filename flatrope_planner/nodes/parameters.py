@@ -54,7 +54,6 @@ class PlannerParameters:
     """config/planner.param.yaml."""
 
     target: str
-    weights: str
     precision: Annotated[str, OneOf(("auto", "float32", "bfloat16", "int8"))]
     device: str
     drafter: Annotated[str, OneOf(("hybrid", "network", "retrieval", "prompt_lookup", "none"))]

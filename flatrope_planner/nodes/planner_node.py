@@ -70,6 +70,7 @@ LIBRARIES = ("torch", "transformers", "safetensors", "tokenizers")
 READ_AT_CONFIGURE = "read at configure: deactivate and clean up, set it, then configure and activate"
 
 FAST_DDS = "fastrtps"
+IN_VAIN = "the target is told no route hints: plans are the same with this one"
 NO_FRAME = "header.frame_id is empty, and so is that of the plans: name the frame of the poses, such as map or odom"
 
 LoadCore = Callable[[PlannerParameters], PlanningCore]
@@ -233,7 +234,13 @@ class PlannerNode(ManagedNode):
         self._take(ODOMETRY, use)
 
     def _take_command(self, message: String) -> None:
-        self._take(COMMAND, lambda: self._inputs.set_command(route_hint(message)))
+        def use() -> None:
+            hint = route_hint(message)
+            self._inputs.set_command(hint)
+            in_vain = bool(hint) and not self._inputs.reads_commands
+            self._records.records[COMMAND].oddity = IN_VAIN if in_vain else ""
+
+        self._take(COMMAND, use)
 
     def _take_points(self, message: PointCloud2) -> None:
         obstacles, stamp_ns = self._obstacles, to_nanoseconds(message.header.stamp)
@@ -346,8 +353,7 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     precision = PRECISIONS.get(parameters.precision)
     quantised = parameters.precision == INT8
     running = Running(parameters.cameras, precision, parameters.device, parameters.guidance, quantised)
-    weights = Path(parameters.weights) if parameters.weights else None
-    core = load(parameters.target, weights, speculation, running)
+    core = load(parameters.target, speculation, running)
     p = parameters
     core.chance = Chance(p.draw_seed, p.temperature, p.top_p, p.trajectory_samples)
     warm_up(core)

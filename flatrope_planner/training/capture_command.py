@@ -7,7 +7,7 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
-from flatrope_planner.arguments import COUNT, JOBS, output_folder
+from flatrope_planner.arguments import COUNT, JOBS, add_target_argument, output_folder
 from flatrope_planner.domain import Observation, Trajectory
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.camera import CAMERAS
@@ -17,7 +17,7 @@ from flatrope_planner.training.capture import own_tokens, trace_of
 from flatrope_planner.training.collection import collect
 from flatrope_planner.training.traces import Trace, TraceHeader, write_drive, write_header
 from flatrope_planner.vla.target import Running, VlaTarget
-from flatrope_planner.vla.targets import load_target
+from flatrope_planner.vla.targets import NANO, find_target, load_target
 
 # Seeds that nano was neither shown nor has practised on.
 FIRST_SEED = 10_000
@@ -28,8 +28,8 @@ class CaptureOptions:
     """Options of `flatrope capture`."""
 
     out: Path
-    # Weights of the target; None: nano's, which ship with the package.
-    weights: Path | None = None
+    # As in `vla.targets.find_target`.
+    target: str = NANO
     # Drives of each trained family.
     episodes: int = 40
     jobs: int = 2
@@ -52,21 +52,21 @@ def add_capture_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=output_folder, default=plain.out, help="folder of the traces (default: %(default)s)"
     )
-    parser.add_argument("--weights", type=Path, metavar="FOLDER", help="default: the ones that ship with the package")
+    add_target_argument(parser)
     parser.add_argument(
         "--episodes", type=COUNT, default=plain.episodes, help="drives of each family (default: %(default)s)"
     )
     parser.add_argument("--jobs", type=JOBS, default=plain.jobs, help="processes at work (default: %(default)s)")
 
 
-def capture_nano(options: CaptureOptions) -> Mapping[str, object]:
+def capture(options: CaptureOptions) -> Mapping[str, object]:
     """Drive what is not there yet; an interrupted run goes on where it stopped.
 
     Raises:
         InputError: when the folder holds traces of another target.
         SetupError: when the weights are missing or do not fit.
     """
-    write_header(options.out, header_of(load_target(options.weights)))
+    write_header(options.out, header_of(load_target(find_target(options.target))))
     seeds = range(FIRST_SEED, FIRST_SEED + options.episodes)
     drives = [_Drive(family, seed, options) for seed in seeds for family in TRAINED_FAMILIES]
     missing = [drive for drive in drives if not drive.path.exists()]
@@ -75,6 +75,7 @@ def capture_nano(options: CaptureOptions) -> Mapping[str, object]:
         with get_context("spawn").Pool(options.jobs) as pool:
             for _ in with_progress(pool.imap_unordered(_capture, missing), len(missing), "drives"):
                 pass
+    print(f"{options.out}: {len(drives)} drives, {len(missing)} of them new; `flatrope train draft` learns from them")
     return {"drives": len(drives), "captured": len(missing), "out": str(options.out)}
 
 
@@ -91,7 +92,7 @@ def header_of(target: VlaTarget) -> TraceHeader:
 
 
 def _capture(drive: _Drive) -> None:
-    target = _target(drive.options.weights)
+    target = _target(drive.options.target)
     decoder = Decoder(target)
     traces: list[Trace] = []
 
@@ -109,11 +110,11 @@ def _capture(drive: _Drive) -> None:
 
 
 @cache
-def _target(weights: Path | None) -> VlaTarget:
+def _target(name: str) -> VlaTarget:
     """The target, loaded once in each process; it sees those of the simulator's cameras that it knows."""
     import torch
 
     torch.set_num_threads(1)
     cameras = tuple(camera.name for camera in CAMERAS)
-    target = load_target(weights, running=Running(cameras, refuses_unknown=False))
+    target = load_target(find_target(name), running=Running(cameras, refuses_unknown=False))
     return target.tapping(target.draft_layers)

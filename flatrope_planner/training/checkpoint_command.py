@@ -18,7 +18,7 @@ from flatrope_planner.speculation.draft_checkpoint import check_sizes, own_layou
 from flatrope_planner.speculation.eagle_draft import EagleDraftConfig
 from flatrope_planner.speculation.medusa import MedusaConfig
 from flatrope_planner.vla.target import VlaTarget
-from flatrope_planner.vla.targets import load_target
+from flatrope_planner.vla.targets import find_target, load_target
 
 OURS = "flatrope"
 FOREIGN = (BlockLayout.name, SpeculatorsLayout.name, EagleLayout.name)
@@ -47,7 +47,7 @@ def layers_named(text: str | None) -> tuple[int, ...] | None:
     return tuple(int(part) for part in parts)
 
 
-def inspect_draft(directory: Path, tapped_layers: tuple[int, ...] | None, weights: Path | None) -> dict[str, object]:
+def inspect_draft(directory: Path, tapped_layers: tuple[int, ...] | None, target_name: str) -> dict[str, object]:
     """What the files of a draft hold, and whether it fits a target.
 
     Raises:
@@ -60,12 +60,12 @@ def inspect_draft(directory: Path, tapped_layers: tuple[int, ...] | None, weight
         "parameters": sum(weight.numel() for weight in floats),
         "precision": sorted({str(weight.dtype).removeprefix("torch.") for weight in floats}),
         "megabytes": round((directory / WEIGHTS_FILE).stat().st_size / BYTES_PER_MEGABYTE, 2),
-        "fits": _fits(directory, stored, load_target(weights)),
+        "fits": _fits(directory, stored, target_name),
     }
 
 
 def convert_draft(
-    source: Path, out: Path, layout: str, tapped_layers: tuple[int, ...] | None, weights: Path | None
+    source: Path, out: Path, layout: str, tapped_layers: tuple[int, ...] | None, target_name: str
 ) -> dict[str, object]:
     """Write a draft in another layout; its weights stay as they are, to the bit.
 
@@ -80,8 +80,8 @@ def convert_draft(
         msg = f"{out} is not an empty folder; name one that is, or that is not there yet"
         raise InputError(msg)
     stored = read_stored(source, tapped_layers)
-    target = load_target(weights)
-    _check(source, stored, target)
+    target = load_target(find_target(target_name))
+    _check(source, stored, target, target_name)
     if layout == OURS:
         converted = replace(stored, fingerprint=target.fingerprint, borrowed={})
         write_stored(out, converted, own_layout(stored.config))
@@ -128,23 +128,25 @@ def _facts(stored: StoredDraft) -> dict[str, object]:
     }
 
 
-def _fits(directory: Path, stored: StoredDraft, target: VlaTarget) -> str:
+def _fits(directory: Path, stored: StoredDraft, target_name: str) -> str:
     """Whether a draft fits, in words."""
+    target = load_target(find_target(target_name))
     try:
-        _check(directory, stored, target)
+        _check(directory, stored, target, target_name)
     except FlatropeError as err:
         return f"no: {err}"
     return "yes" if stored.fingerprint else "its sizes do; convert it to say so for good"
 
 
-def _check(directory: Path, stored: StoredDraft, target: VlaTarget) -> None:
+def _check(directory: Path, stored: StoredDraft, target: VlaTarget, target_name: str) -> None:
     """Refuse a draft that another target's parts or sizes went into.
 
     Raises:
         SetupError: when it does not fit.
     """
     if stored.fingerprint not in (None, target.fingerprint):
-        msg = f"{directory}: a draft for target {stored.fingerprint}, but the target is {target.fingerprint}"
+        there = f"the target {target_name} is {target.fingerprint}"
+        msg = f"{directory}: a draft for target {stored.fingerprint}, but {there}"
         raise SetupError(msg)
     check_sizes(directory, stored.config, target.sizes)
     parts = {EMBEDDINGS: target.parts.embeddings.weight, HEAD: target.parts.head.get_parameter("weight")}

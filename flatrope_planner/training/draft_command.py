@@ -7,18 +7,20 @@ from pathlib import Path
 
 import torch
 
-from flatrope_planner.arguments import COUNT, JOBS, SEED, output_folder, whole_number
+from flatrope_planner.arguments import COUNT, JOBS, SEED, add_target_argument, output_folder, whole_number
 from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.checkpoints.block import BLOCKS, LAYERS
 from flatrope_planner.speculation.checkpoints.medusa import HEADS
+from flatrope_planner.speculation.checkpoints.stored import read_stored
 from flatrope_planner.speculation.draft_checkpoint import save_draft
 from flatrope_planner.speculation.rotary import RotaryScheme
 from flatrope_planner.training.draft import DraftTrainer, DraftTrainingOptions
 from flatrope_planner.training.draft_kinds import SIZES_OF_KIND, DraftKind, DraftSizes, new_learner
 from flatrope_planner.training.draft_scoring import DraftLoss
+from flatrope_planner.training.replacing import check_replaceable
 from flatrope_planner.training.target import StopRequest
 from flatrope_planner.training.traces import read_header
-from flatrope_planner.vla.targets import load_target
+from flatrope_planner.vla.targets import find_target, load_target
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--work", type=output_folder, default=plain.work, help="checkpoint (default: %(default)s)")
     parser.add_argument("--out", type=output_folder, default=Path("out/train/flatrope"), help="default: %(default)s")
-    parser.add_argument("--weights", type=Path, metavar="FOLDER", help="the target's; default: nano's, of the package")
+    add_target_argument(parser)
     schemes = [scheme.value for scheme in RotaryScheme]
     parser.add_argument(
         "--scheme", choices=schemes, help=f"positions of block and eagle3 (default: {sizes.scheme.value})"
@@ -79,7 +81,7 @@ def command_of(arguments: argparse.Namespace) -> DraftCommand:
         loss=DraftLoss(arguments.loss),
         seed=arguments.seed,
     )
-    return DraftCommand(training, arguments.out, arguments.weights, _sizes_of(arguments), arguments.jobs)
+    return DraftCommand(training, arguments.out, find_target(arguments.target), _sizes_of(arguments), arguments.jobs)
 
 
 def _sizes_of(arguments: argparse.Namespace) -> DraftSizes:
@@ -104,13 +106,15 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     """Train, and write the draft when all steps are done.
 
     Raises:
-        InputError: when there are no traces, they are another target's, or the draft could not be read again.
+        InputError: when there are no traces, they are another target's, the draft could not be read again, or something
+            else is where it is to be written.
     """
     if command.sizes.kind is DraftKind.MEDUSA and command.sizes.block_size - 1 not in HEADS:
         msg = (
             f"--block-size is {command.sizes.block_size}, expected 2 to {HEADS.stop} for Medusa, a head for each place"
         )
         raise InputError(msg)
+    check_replaceable(command.out, read_stored, "a draft")
     torch.set_num_threads(command.jobs)
     header = read_header(command.training.traces)
     target = load_target(command.weights)
@@ -134,4 +138,5 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
         return result
     trainer.draft.load_state_dict(trainer.optimiser.average, strict=False)
     save_draft(command.out, trainer.draft, header.fingerprint)
+    print(f"{command.out}: a draft that is expected to write {result['expected_length']:.2f} tokens a pass")
     return {**result, "out": str(command.out)}

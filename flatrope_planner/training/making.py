@@ -12,7 +12,7 @@ from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Family, Split
 from flatrope_planner.training.collection import Student, collect
 from flatrope_planner.training.samples import shard_path, write_shard
-from flatrope_planner.vla.loading import NANO, load_planner
+from flatrope_planner.vla.loading import load_planner
 
 
 @dataclass(frozen=True)
@@ -65,5 +65,5 @@ def _student(weights: Path) -> Student:
     import torch
 
     torch.set_num_threads(1)
-    planner = load_planner(NANO, weights)
+    planner = load_planner(str(weights))
     return lambda observation: planner.plan(observation).trajectory

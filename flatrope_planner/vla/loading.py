@@ -1,12 +1,14 @@
 """From the name of a target to a planner that is ready to plan."""
 
+from contextlib import suppress
 from pathlib import Path
 
-from flatrope_planner.errors import FlatropeError, InputError
+from flatrope_planner.errors import FlatropeError
 from flatrope_planner.planning.planner import Planner
+from flatrope_planner.speculation.block_drafter import Shape
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
 from flatrope_planner.speculation.reasoner import Reasoner
-from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions, new_drafter
+from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions, new_drafter, retrieval_of
 from flatrope_planner.vla.request import VlaPrompt, VlaState
 from flatrope_planner.vla.target import Running, VlaTarget
 from flatrope_planner.vla.targets import NANO, find_target, load_target
@@ -17,32 +19,31 @@ VlaPlanner = Planner[VlaPrompt, VlaState]
 
 
 def load_planner(
-    target: str, weights: Path | None, speculation: SpeculationOptions | None = None, running: Running | None = None
+    target: str, speculation: SpeculationOptions | None = None, running: Running | None = None
 ) -> VlaPlanner:
     """A planner with this target; with a draft that cannot be used it plans all the same, and `health` says why.
 
     Args:
         target: nano, the folder of a checkpoint, or the Hugging Face id of one in the local cache.
-        weights: folder of other weights for nano; None: those of the package.
-        speculation: how it speculates; None: as well as it can with what lies beside the weights.
+        speculation: how it speculates; None: as well as it can with what lies beside the target's weights.
         running: cameras, precision and device.
 
     Raises:
         InputError: for an unknown target, or one that cannot be run as asked.
         SetupError: when weights are missing or do not fit.
     """
-    loaded, folder = _loaded(target, weights, running)
+    folder = find_target(target)
+    loaded = load_target(folder, running=running)
     return _planner(loaded, folder, speculation or SpeculationOptions())
 
 
 def load_planner_and_twin(
-    target: str, weights: Path | None, speculation: SpeculationOptions, running: Running | None = None
+    target: str, speculation: SpeculationOptions, running: Running | None = None
 ) -> tuple[VlaPlanner, VlaPlanner]:
     """A planner as `load_planner` makes it, and one that writes alone; they share the network, not what they have seen.
 
     Args:
         target: as for `load_planner`.
-        weights: as for `load_planner`.
         speculation: how the first of them speculates.
         running: as for `load_planner`.
 
@@ -50,21 +51,12 @@ def load_planner_and_twin(
         InputError: as `load_planner`.
         SetupError: as `load_planner`.
     """
-    loaded, folder = _loaded(target, weights, running)
+    folder = find_target(target)
+    loaded = load_target(folder, running=running)
     planner = _planner(loaded, folder, speculation)
     # Of its own: pictures that one has encoded would cost the other nothing.
     alone = loaded.tapping(())
     return planner, _planner(alone, folder, SpeculationOptions(DrafterKind.NONE, nodes=speculation.nodes))
-
-
-def _loaded(target: str, weights: Path | None, running: Running | None) -> tuple[VlaTarget, Path | None]:
-    """The target, and the folder of its weights; None: those of the package."""
-    folder = find_target(target)
-    if folder is not None and weights is not None:
-        msg = f"weights is {str(weights)!r}, expected none: the target {target} is a checkpoint itself"
-        raise InputError(msg)
-    folder = folder or weights
-    return load_target(folder, running=running), folder
 
 
 def _planner(target: VlaTarget, folder: Path | None, options: SpeculationOptions) -> VlaPlanner:
@@ -77,4 +69,13 @@ def _drafting(options: SpeculationOptions, target: VlaTarget, weights: Path | No
     try:
         return *new_drafter(options, target, weights), ""
     except FlatropeError as err:
-        return target, NoDrafter(), f"the target writes alone: {err}"
+        drafter, what_drafts = _without_network(options, target, weights)
+        return target, drafter, f"{what_drafts}: {err}"
+
+
+def _without_network(options: SpeculationOptions, target: VlaTarget, weights: Path | None) -> tuple[Drafter, str]:
+    """Who drafts where the drafter that was asked for cannot: of a hybrid, the half that needs no training."""
+    if options.drafter is DrafterKind.HYBRID:
+        with suppress(FlatropeError):
+            return retrieval_of(target, weights, Shape.TREE), "earlier texts draft alone"
+    return NoDrafter(), "the target writes alone"

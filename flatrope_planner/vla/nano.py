@@ -158,7 +158,7 @@ class NanoTarget(FlowTarget):
 
 def observation_spec(config: NanoConfig) -> ObservationSpec:
     """What a nano of this configuration wants to see."""
-    return ObservationSpec(config.cameras, config.frames_per_camera, config.frame_period_s)
+    return ObservationSpec(config.cameras, config.frames_per_camera, config.frame_period_s, reads_commands=False)
 
 
 def _check_sizes(path: Path, config: NanoConfig, tokenizer: NanoTokenizer) -> None:

@@ -15,6 +15,7 @@ def add_replay_arguments(parser: ArgumentParser) -> None:
     """What `flatrope replay` takes."""
     parser.add_argument("bags", type=Path, nargs="+", metavar="BAG", help="bag, or folder with bags in it")
     parser.add_argument("--config", type=Path, metavar="FILE", help="parameters of the planner node (YAML)")
+    parser.add_argument("--target", metavar="NAME", help="what plans, instead of what --config says or nano")
     parser.add_argument(
         "--out", type=output_folder, default=Path("out/replay"), metavar="FOLDER", help="default: %(default)s"
     )

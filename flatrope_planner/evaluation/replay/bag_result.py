@@ -1,10 +1,12 @@
 """Replays a bag into a folder: plans.jsonl, plans.mcap, moments.json, timeline.json; result.json when all is done."""
 
+import hashlib
 import json
 import shutil
 import time
 import traceback
 from collections.abc import Callable
+from os import fsencode
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +54,8 @@ def replayed(task: ReplayTask, load: Callable[[], Contestants], told: Callable[[
     Raises:
         SetupError: if results cannot be written, which is no bag's fault.
     """
-    unfinished = task.folder.with_name(f".{task.folder.name}.unfinished")
+    # A name of its own for each bag, and short, as a bag's may be as long as names can be.
+    unfinished = task.folder.with_name(f".unfinished-{hashlib.blake2b(fsencode(task.name), digest_size=8).hexdigest()}")
     shutil.rmtree(unfinished, ignore_errors=True)
     with writing_to(task.folder):
         unfinished.mkdir(parents=True)

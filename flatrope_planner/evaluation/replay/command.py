@@ -5,6 +5,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ def describe(summary: dict[str, Any], out: Path) -> str:
 
 def _tasks(arguments: Namespace, cameras: dict[str, str]) -> list[ReplayTask]:
     settings = read_settings(arguments.config)
+    settings = replace(settings, target=arguments.target or settings.target)
     wishes = TopicWishes(cameras, arguments.odometry, arguments.command, settings.compressed)
     options = ReplayOptions(
         arguments.interval or settings.period_s,

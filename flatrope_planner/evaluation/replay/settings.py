@@ -32,10 +32,8 @@ class PlannerSettings:
     cameras: tuple[str, ...]
     precision: str
     device: str
-    # "" for those of the package.
-    weights: str
     drafter: str
-    # "" for the one beside the weights.
+    # "" for the one beside the target's weights.
     draft: str
     draft_nodes: int
     exactness: str

@@ -60,7 +60,7 @@ class ReplayTask:
     def fingerprint(self) -> str:
         """Two tasks of the same fingerprint have the same result."""
         settings = self.lineup.settings
-        models = [Path(folder) for folder in (settings.weights, settings.draft) if folder]
+        models = [Path(name).expanduser() for name in (settings.target, settings.draft) if name]
         contents = [path for folder in models for path in sorted(folder.rglob("*")) if path.is_file()]
         facts = [SCHEMA_VERSION, __version__, self.lineup, self.options]
         files = [[path.name, *_state(path)] for path in (*self.files, *contents) if path.exists()]
@@ -90,16 +90,16 @@ def contestants_of(lineup: Lineup) -> Contestants:
     # With one thread each, results do not depend on how many processes share the machine.
     torch.set_num_threads(1)
     settings = lineup.settings
-    weights, draft = (Path(folder) if folder else None for folder in (settings.weights, settings.draft))
+    draft = Path(settings.draft) if settings.draft else None
     exactness = Exactness(ExactnessMode(settings.exactness), settings.audit_every)
     speculation = SpeculationOptions(DrafterKind(settings.drafter), draft, settings.draft_nodes, exactness)
     precision, quantised = PRECISIONS.get(settings.precision), settings.precision == INT8
     running = Running(settings.cameras, precision, settings.device, settings.guidance, quantised)
     plain: VlaPlanner | None = None
     if lineup.compare:
-        planner, plain = load_planner_and_twin(settings.target, weights, speculation, running)
+        planner, plain = load_planner_and_twin(settings.target, speculation, running)
     else:
-        planner = load_planner(settings.target, weights, speculation, running)
+        planner = load_planner(settings.target, speculation, running)
     chance = Chance(settings.draw_seed, settings.temperature, settings.top_p, settings.trajectory_samples)
     for contestant in filter(None, (planner, plain)):
         contestant.chance = chance

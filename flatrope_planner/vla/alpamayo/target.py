@@ -94,8 +94,10 @@ class AlpamayoTarget(FlowTarget):
             InputError: for cameras that Alpamayo does not know.
         """
         how = running or Running()
-        spec = ObservationSpec(cam.in_order(how.cameras or cam.USUAL), cam.FRAMES_PER_CAMERA, cam.FRAME_PERIOD_S)
+        cameras = cam.in_order(how.cameras or cam.USUAL)
         config = AlpamayoConfig.load(checkpoint)
+        reads_commands = config.release is Release.V1_5
+        spec = ObservationSpec(cameras, cam.FRAMES_PER_CAMERA, cam.FRAME_PERIOD_S, reads_commands)
         if config.precision not in PRECISIONS:
             msg = f"{checkpoint}: model_dtype is {config.precision!r}, expected {', '.join(PRECISIONS)}"
             raise SetupError(msg)
@@ -161,7 +163,7 @@ class AlpamayoTarget(FlowTarget):
         history = observation.ego_history
         position, rotation = (torch.from_numpy(each).float() for each in (history.position_m, history.rotation))
         bins = encode_steps(position, self._config.delta).tolist()
-        route = (observation.command or None) if self._config.release is Release.V1_5 else None
+        route = (observation.command or None) if self._spec.reads_commands else None
         tokens = lay_out(self._tokenizer, slots, bins, route)
         return VlaPrompt(tokens, features, speed_at_t0(position, rotation), float(position[-1, 2]))
 
