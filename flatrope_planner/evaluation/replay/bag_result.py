@@ -14,7 +14,7 @@ import numpy as np
 
 from flatrope_planner.dimensions import HISTORY_SPAN_S
 from flatrope_planner.domain import Floats
-from flatrope_planner.errors import FlatropeError, InputError, reason
+from flatrope_planner.errors import FlatropeError, InputError, on_one_line, reason
 from flatrope_planner.evaluation.replay.bag_replay import BagReplay, ScoredTick
 from flatrope_planner.evaluation.replay.bag_source import CDR, BagSource
 from flatrope_planner.evaluation.replay.contestants import Contestants
@@ -84,7 +84,7 @@ def _result(
 
 def _failure(task: ReplayTask, error: str) -> dict[str, Any]:
     error = error if str(task.bag) in error else f"{task.bag}: {error}"
-    return {**_opening(task, FAILED), "error": error, "run": {"path": str(task.bag)}}
+    return {**_opening(task, FAILED), "error": on_one_line(error), "run": {"path": str(task.bag)}}
 
 
 def _opening(task: ReplayTask, status: str) -> dict[str, Any]:
@@ -117,7 +117,8 @@ def _replayed(
         _write(folder / MOMENTS, [shown_moment(moment, eye) for moment in moments.worst_first()])
         _write(folder / TIMELINE, replay.driven)
         holes = replay.holes()
-        missing = [*source.notes, *_useless(replay), *([] if task.options.at_recorded else holes)]
+        notes = [*source.notes, *_useless(replay), *([] if task.options.at_recorded else holes)]
+        missing = [on_one_line(note) for note in notes]
     result = {**_opening(task, PARTIAL if missing else COMPLETE), "missing": missing, **_inputs(replay)}
     wall_s = time.perf_counter() - started_s
     health = contestants.planner.health

@@ -1,6 +1,7 @@
 """Which bags are meant by what stands on the command line, and what they are called."""
 
 from collections.abc import Sequence
+from os import fsencode
 from os.path import realpath
 from pathlib import Path
 
@@ -59,8 +60,8 @@ def _belong_together(folder: Path, files: Sequence[Path], inside: Sequence[Path]
 
 
 def _name(bag: Path) -> str:
-    """What the bag's files are called, without what they are stored as."""
+    """What the bag's files are called, without what they are stored as, in letters that can be shown on one line."""
     path = Path(bag.absolute())
-    if bag.is_dir():
-        return path.name
-    return path.with_suffix("").stem if path.suffix in PACKED else path.stem
+    stem = path.with_suffix("").stem if path.suffix in PACKED else path.stem
+    name = fsencode(path.name if bag.is_dir() else stem).decode(errors="replace")
+    return "".join(letter if letter.isprintable() else "_" for letter in name)
