@@ -29,6 +29,7 @@ from flatrope_planner.evaluation.replay.mcap_records import (
     SCHEMA,
     STATISTICS,
     Channel,
+    Content,
     Schema,
     channel_in,
     chunk_head,
@@ -99,7 +100,7 @@ class Descriptions:
         """The same, that does not change with these."""
         return Descriptions(dict(self.channels), dict(self.schemas))
 
-    def take(self, kind: int, content: bytes) -> None:
+    def take(self, kind: int, content: Content) -> None:
         """Take in a record, if it is one of these."""
         if kind == SCHEMA:
             number, schema = schema_in(content)
