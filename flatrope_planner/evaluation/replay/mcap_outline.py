@@ -197,5 +197,7 @@ class Outline:
             self._forget_summary()
 
     def _forget_summary(self) -> None:
-        """A damaged summary is as good as none."""
-        self.described, self.told_counts = self._described_before, None
+        """A damaged summary counts only for topics and types of which the data says nothing."""
+        before, self.told_counts = self._described_before, None
+        self.described.channels |= before.channels
+        self.described.schemas |= before.schemas
