@@ -1,5 +1,6 @@
 """The recorder writes what other nodes publish, over the real middleware."""
 
+import errno
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from std_msgs.msg import String
 from flatrope_planner.conversion.images import to_bgra8
 from flatrope_planner.conversion.odometry import odometry_message
 from flatrope_planner.domain import Image
+from flatrope_planner.errors import SetupError
 from flatrope_planner.evaluation.replay.bag_source import BagSource
 from flatrope_planner.evaluation.report.recording import read_recording
 from flatrope_planner.nodes import qos
@@ -100,6 +102,24 @@ def test_what_is_published_is_recorded(tmp_path: Path, monkeypatch: pytest.Monke
     stamps_ns = [picture.stamp_ns for picture in recording.pictures["front"]]
     assert len(stamps_ns) >= 3
     assert min(np.diff(stamps_ns)) >= 100_000_000
+
+
+def test_a_disk_that_is_full_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("rosbags.rosbag2.Writer.write", full)
+    file = tmp_path / "run.mcap"
+    rclpy.init(args=["--ros-args", "-p", f"file:={file}"], domain_id=88)
+    try:
+        recorder = RecorderNode()
+        with pytest.raises(SetupError, match=r"run\.mcap cannot be written: No space left on device"):
+            recorder._write("/scene", "/scene", "std_msgs/msg/String", b"")
+        # It is not completed, and does not stand for one that was.
+        recorder.close()
+    finally:
+        rclpy.try_shutdown()
+    assert not file.exists()
 
 
 def test_the_line_of_the_console() -> None:

@@ -104,6 +104,43 @@ def test_another_bag_or_other_options_are_another_task(tmp_path: Path) -> None:
     assert finished_result(task) is None
 
 
+@pytest.mark.parametrize("name", ["result.json", "moments.json", "timeline.json", "plans.jsonl", "plans.mcap"])
+@pytest.mark.parametrize("damage", ["", "gone"])
+def test_a_result_that_is_not_whole_is_made_again(tmp_path: Path, name: str, damage: str) -> None:
+    bag = write_bag(tmp_path / "drive", SHORT)
+    replay(bag, tmp_path / "out")
+    file = tmp_path / "out" / "drive" / name
+    file.write_text("")
+    if damage == "gone":
+        file.unlink()
+    assert finished_result(task_of(bag, tmp_path / "out")) is None
+
+
+def test_a_bag_may_have_the_longest_name_there_is(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "short", SHORT).rename(tmp_path / ("b" * 255))
+    assert replay(bag, tmp_path / "out")["status"] == "complete"
+
+
+def test_names_may_be_of_any_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "all"
+    for name in (b"a\xffb", b"a\nb", b"a\xfeb"):
+        (folder / "new").parent.mkdir(exist_ok=True)
+        write_bag(folder / "new", SHORT).rename(folder / os.fsdecode(name))
+    (folder / os.fsdecode(b"c\xff.mcap")).write_bytes(b"none")
+    assert list(bags_at([folder])) == ["c\ufffd", "a_b", "a\ufffdb", "a\ufffdb-2"]
+    assert main(["replay", str(folder), "--out", str(tmp_path / "out"), "--interval", "5"]) == 2
+    assert [bag["status"] for bag in stable(tmp_path / "out")["bags"]] == ["failed", *["complete"] * 3]
+    assert "a\ufffdb-2" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    capsys.readouterr().out.encode()
+
+
+def test_what_was_logged_since_is_another_task(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "drive", SHORT, Storage(StoragePlugin.SQLITE3))
+    replay(bag, tmp_path / "out")
+    (bag / "drive.db3-wal").write_bytes(b"more")
+    assert finished_result(task_of(bag, tmp_path / "out")) is None
+
+
 def test_another_checkpoint_under_the_same_name_is_another_task(tmp_path: Path) -> None:
     bag, weights = write_bag(tmp_path / "drive", SHORT), tmp_path / "nano"
     weights.mkdir()

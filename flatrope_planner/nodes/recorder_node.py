@@ -25,6 +25,7 @@ from flatrope_planner.domain import seconds_to_ns
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.evaluation.bag_writer import BagWriter
 from flatrope_planner.evaluation.replay.bag_source import header_stamp_ns
+from flatrope_planner.evaluation.replay.output_folder import writing_to
 from flatrope_planner.nodes.console import Console
 from flatrope_planner.nodes.declared import read_parameters
 from flatrope_planner.nodes.parameters import Range
@@ -106,16 +107,20 @@ class RecorderNode(Node):
         """Complete the file and end the node.
 
         Raises:
-            SetupError: if what was recorded cannot be replayed.
+            SetupError: if what was recorded cannot be replayed, or the disk is full.
         """
         self.destroy_node()
         file = self._settings.file
+        if self._bag.failed:
+            # Which was said when it happened.
+            return
         if not self._tally.messages:
             self._bag.discard()
             expected = [topic for need in self._needs for topic in need.topics] or sorted(self._wanted) or ["any topic"]
             msg = f"{file} is not written: nothing came on {', '.join(expected)}"
             raise SetupError(msg)
-        self._bag.close()
+        with writing_to(Path(file)):
+            self._bag.close()
         if not self._settings.show:
             self.get_logger().info(f"recorded {file}: {self._tally}")
         if losses := self._tally.losses():
@@ -211,7 +216,8 @@ class RecorderNode(Node):
                 self._write(topic, f"{topic}/compressed", COMPRESSED_IMAGE, picture)
 
     def _write(self, source: str, topic: str, message_type: str, cdr: bytes) -> None:
-        self._bag.write(topic, message_type, self.get_clock().now().nanoseconds, cdr)
+        with writing_to(Path(self._settings.file)):
+            self._bag.write(topic, message_type, self.get_clock().now().nanoseconds, cdr)
         self._tally.topics[source].take(time.monotonic())
 
 

@@ -141,12 +141,16 @@ def _spin(make_node: Callable[[], RunningNode], stop: Event, *, lasting: bool) -
         return 1
     executor = NodeExecutor(partial(_tell, node) if lasting else None)
     executor.add_node(node)
+    exit_code = 0
     try:
         while not stop.is_set() and not node.finished:
             executor.spin_once(timeout_sec=POLL_S)
+    except FlatropeError as err:
+        print(err, file=sys.stderr)
+        exit_code = 1
     finally:
         # In this order: a transition that is under way uses the executor until it has ended.
-        exit_code = _closed(node)
+        exit_code = max(exit_code, _closed(node))
         executor.shutdown()
     return exit_code
 

@@ -1,10 +1,12 @@
 """Replays a bag into a folder: plans.jsonl, plans.mcap, moments.json, timeline.json; result.json when all is done."""
 
+import hashlib
 import json
 import shutil
 import time
 import traceback
 from collections.abc import Callable
+from os import fsencode
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +14,33 @@ import numpy as np
 
 from flatrope_planner.dimensions import HISTORY_SPAN_S
 from flatrope_planner.domain import Floats
-from flatrope_planner.errors import FlatropeError, InputError, reason
+from flatrope_planner.errors import FlatropeError, InputError, on_one_line, reason
 from flatrope_planner.evaluation.replay.bag_replay import BagReplay, ScoredTick
 from flatrope_planner.evaluation.replay.bag_source import CDR, BagSource
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.moments import WorstMoments, shown_moment
 from flatrope_planner.evaluation.replay.output_folder import HOPELESS, cannot_write, writing_to
 from flatrope_planner.evaluation.replay.plan_bag import PlanBag
+from flatrope_planner.evaluation.replay.rows import is_finite
 from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask
 from flatrope_planner.evaluation.replay.tick_times import TickTimes
 from flatrope_planner.evaluation.replay.totals import Totals
 
 RESULT, PLANS, PLANS_BAG = "result.json", "plans.jsonl", "plans.mcap"
 MOMENTS, TIMELINE = "moments.json", "timeline.json"
+JSON_FILES = (RESULT, MOMENTS, TIMELINE)
 COMPLETE, PARTIAL, FAILED = "complete", "partial", "failed"
 
 
 def finished_result(task: ReplayTask) -> dict[str, Any] | None:
-    """The result that an earlier run has left, if it is this task's; a failure is tried again."""
+    """The result that an earlier run has left, if it is this task's and whole; a failure is tried again."""
     try:
-        result: dict[str, Any] = json.loads((task.folder / RESULT).read_text(encoding="utf-8"))
+        result, _, _ = (json.loads((task.folder / name).read_text(encoding="utf-8")) for name in JSON_FILES)
+        is_whole = all((task.folder / name).stat().st_size for name in (PLANS, PLANS_BAG))
     except (OSError, ValueError):
         return None
     is_ours = isinstance(result, dict) and result.get("fingerprint") == task.fingerprint
-    return result if is_ours and result.get("status") in (COMPLETE, PARTIAL) else None
+    return result if is_whole and is_ours and result.get("status") in (COMPLETE, PARTIAL) else None
 
 
 def replayed(task: ReplayTask, load: Callable[[], Contestants], told: Callable[[float], None]) -> dict[str, Any]:
@@ -49,7 +54,8 @@ def replayed(task: ReplayTask, load: Callable[[], Contestants], told: Callable[[
     Raises:
         SetupError: if results cannot be written, which is no bag's fault.
     """
-    unfinished = task.folder.with_name(f".{task.folder.name}.unfinished")
+    # A name of its own for each bag, and short, as a bag's may be as long as names can be.
+    unfinished = task.folder.with_name(f".unfinished-{hashlib.blake2b(fsencode(task.name), digest_size=8).hexdigest()}")
     shutil.rmtree(unfinished, ignore_errors=True)
     with writing_to(task.folder):
         unfinished.mkdir(parents=True)
@@ -78,7 +84,7 @@ def _result(
 
 def _failure(task: ReplayTask, error: str) -> dict[str, Any]:
     error = error if str(task.bag) in error else f"{task.bag}: {error}"
-    return {**_opening(task, FAILED), "error": error, "run": {"path": str(task.bag)}}
+    return {**_opening(task, FAILED), "error": on_one_line(error), "run": {"path": str(task.bag)}}
 
 
 def _opening(task: ReplayTask, status: str) -> dict[str, Any]:
@@ -111,7 +117,8 @@ def _replayed(
         _write(folder / MOMENTS, [shown_moment(moment, eye) for moment in moments.worst_first()])
         _write(folder / TIMELINE, replay.driven)
         holes = replay.holes()
-        missing = [*source.notes, *_useless(replay), *([] if task.options.at_recorded else holes)]
+        notes = [*source.notes, *_useless(replay), *([] if task.options.at_recorded else holes)]
+        missing = [on_one_line(note) for note in notes]
     result = {**_opening(task, PARTIAL if missing else COMPLETE), "missing": missing, **_inputs(replay)}
     wall_s = time.perf_counter() - started_s
     health = contestants.planner.health
@@ -143,6 +150,9 @@ def _replay_of(source: BagSource, contestants: Contestants, task: ReplayTask) ->
 
 
 def _write_plan(bag: PlanBag, scored: ScoredTick) -> None:
+    if not is_finite(scored.tick.planned.plan.trajectory):
+        # Neither a message nor a viewer is made for that.
+        return
     covered = scored.driven.covered
     known = len(covered) if covered.all() else int(np.argmin(covered))
     driven_m: Floats = scored.driven.position_m[:known]

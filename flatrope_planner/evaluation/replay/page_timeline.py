@@ -30,7 +30,7 @@ def shown(row: Row) -> dict[str, Any]:
     kept = ("t0_s", "drive", "rationale", "decision")
     return {
         **{name: row[name] for name in kept},
-        "speed_mps": np.array(row["speed_mps"][: round(SHOWN_PLAN_S / FUTURE_PERIOD_S)]),
+        "speed_mps": np.array(row["speed_mps"][: round(SHOWN_PLAN_S / FUTURE_PERIOD_S)], dtype=np.float64),
         # For how long the drive goes on from t0, and for how long it was looked at.
         "driven_s": known_points(row) * FUTURE_PERIOD_S,
         "seen_s": len(row["driven_m"]) * FUTURE_PERIOD_S,

@@ -7,10 +7,12 @@ from functools import cache
 from pathlib import Path
 
 from flatrope_planner._version import __version__
-from flatrope_planner.evaluation.replay.bag_files import METADATA, is_storage
+from flatrope_planner.evaluation.replay.bag_files import is_storage
+from flatrope_planner.evaluation.replay.bag_metadata import METADATA
 from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.settings import PlannerSettings
+from flatrope_planner.evaluation.replay.sqlite_file import has_log, log_of
 from flatrope_planner.planning.chance import Chance
 
 # Raised when files of a result change their meaning.
@@ -41,10 +43,13 @@ class ReplayTask:
 
     @property
     def files(self) -> list[Path]:
-        """The files that the bag is made of."""
-        if not self.bag.is_dir():
-            return [self.bag]
-        return sorted(path for path in self.bag.iterdir() if is_storage(path) or path.name == METADATA)
+        """The files that the bag is made of, and logs of SQLite that were not moved into them."""
+        try:
+            files = sorted(path for path in self.bag.iterdir() if is_storage(path) or path.name == METADATA)
+        except OSError:
+            # A file, or a folder that nobody may look into.
+            files = [self.bag]
+        return files + [log_of(file) for file in files if has_log(file)]
 
     @property
     def size(self) -> int:

@@ -16,7 +16,7 @@ from rosbags.rosbag2 import Reader
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats
 from flatrope_planner.errors import InputError, reason
-from flatrope_planner.evaluation.replay.bag_files import is_read_in_whole, is_storage
+from flatrope_planner.evaluation.replay.bag_files import is_storage
 from flatrope_planner.evaluation.report.bounds import MOST_MEMORY_BYTES, bounded, check_message, check_metadata
 from flatrope_planner.evaluation.report.shapes import Shape, shapes_of
 from flatrope_planner.planning.odometry import OdometrySample
@@ -129,9 +129,25 @@ def _readable(bag: Path) -> list[Path]:
     if not bag.is_dir():
         return [bag]
     with Reader(bag) as reader:
-        if reader.compression_mode or is_read_in_whole(reader):
+        if reader.compression_mode or _is_read_in_whole(reader):
             return [bag]
     return [path for path in bag.iterdir() if is_storage(path)]
+
+
+def _is_read_in_whole(bag: Any) -> bool:
+    """Whether rosbags finds all topics of the files again in the metadata.
+
+    It does not where these tell differently by which quality of service they were offered, as rosbag2 often does.
+    """
+    return all(
+        any(
+            (told.topic, told.msgtype, told.ext) == (held.topic, held.msgtype, held.ext)
+            and (not told.digest or not held.digest or told.digest == held.digest)
+            for told in bag.connections
+        )
+        for part in bag.storage.storages
+        for held in part.connections
+    )
 
 
 def stamp_ns(stamp: Any) -> int:
