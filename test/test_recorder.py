@@ -93,7 +93,7 @@ def test_what_is_published_is_recorded(tmp_path: Path, monkeypatch: pytest.Monke
         rclpy.try_shutdown()
     recording = read_recording(file)
     # Sent before the recorder came up, but latched.
-    assert [text for _, text in recording.outcomes] == ["success"]
+    assert [outcome.text for outcome in recording.outcomes] == ["success"]
     with BagSource(file) as source:
         assert "/simulator/outcome" in latched_topics(source.connections)
     assert recording.odometry[-1].position_m[0] == pytest.approx(recording.odometry[-1].stamp_ns * 1e-9)
