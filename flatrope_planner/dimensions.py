@@ -22,4 +22,7 @@ SHORTEST_PLAN_PERIOD_S = 0.05
 # One action of the unicycle: acceleration and curvature.
 ACTION_SIZE = 2
 
+# Cameras of the embedded simulator, by their names in topics.
+SIMULATED_CAMERAS = ("front_wide", "front_tele")
+
 NANOSECONDS_PER_SECOND = 1_000_000_000

@@ -62,7 +62,7 @@ def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), runni
         InputError: when they cannot be run as asked.
     """
     # A folder without a configuration is taken for one of nano, whose loader says what is missing.
-    kind, how = _model_type(weights) or MODEL_TYPE, running or Running()
+    kind, how = model_type_of(weights) or MODEL_TYPE, running or Running()
     if how.guidance != NO_GUIDANCE and kind not in GUIDED:
         msg = (
             f"guidance is {how.guidance:g}, expected {NO_GUIDANCE:g}: {kind} cannot be guided, {', '.join(GUIDED)} can"
@@ -91,8 +91,8 @@ def find_target(name: str) -> Path | None:
             "and any folder, or Hugging Face id in the local cache, of a checkpoint of Alpamayo or AutoVLA"
         )
         raise InputError(msg)
-    if _model_type(cached) not in LOADERS:
-        msg = f"{cached / CONFIG_FILE}: model_type is {_model_type(cached)!r}, expected {', '.join(LOADERS)}"
+    if model_type_of(cached) not in LOADERS:
+        msg = f"{cached / CONFIG_FILE}: model_type is {model_type_of(cached)!r}, expected {', '.join(LOADERS)}"
         raise SetupError(msg)
     return cached
 
@@ -105,8 +105,8 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _model_type(weights: Path | None) -> str:
-    """What a configuration says it is, "" for nothing.
+def model_type_of(weights: Path | None) -> str:
+    """What the configuration in a folder says it is, "" for nothing.
 
     Raises:
         SetupError: when it is no file of that folder.
