@@ -1,6 +1,7 @@
 """Errors a user can meet. Each message names the thing and what was expected of it."""
 
 import sys
+import traceback
 
 # PyTorch lists every weight that does not fit.
 MOST_CHARACTERS = 240
@@ -26,6 +27,14 @@ def reason(err: BaseException) -> str:
     """What a library complains about, on one line that is no book; the name of the error where it says nothing."""
     words = " ".join(str(err).split()) or type(err).__name__
     return words if len(words) <= MOST_CHARACTERS else f"{words[:MOST_CHARACTERS]} ..."
+
+
+def described(err: BaseException) -> str:
+    """The error in words; with its name and where it came from, unless it was raised on purpose."""
+    if isinstance(err, FlatropeError):
+        return str(err)
+    place = traceback.extract_tb(err.__traceback__)[-1]
+    return f"{type(err).__name__}: {reason(err)} ({place.name}, line {place.lineno})"
 
 
 def import_complaint(err: ImportError) -> str:

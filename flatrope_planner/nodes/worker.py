@@ -1,13 +1,12 @@
 """The planning thread: loads the planner, then plans tick by tick. Knows no ROS: it is polled and it calls back."""
 
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, Thread
 
 from flatrope_planner.domain import Observation, Plan, SpeculationHealth, seconds_to_ns
-from flatrope_planner.errors import FlatropeError, NotReadyError
+from flatrope_planner.errors import NotReadyError, described
 from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.planning.core import PlanningCore
@@ -213,7 +212,7 @@ class PlanningWorker:
                 # Whatever goes wrong with one tick, the next one is planned.
                 with self._wakes:
                     self.failed_ticks += 1
-                    self._tick_failure = _in_one_line(err)
+                    self._tick_failure = described(err)
             with self._wakes:
                 self._busy = False
 
@@ -225,7 +224,7 @@ class PlanningWorker:
             # Whatever goes wrong in a thread has to be told, or nobody hears of it. What panics in Rust, as tokenizers
             # and safetensors may, is no Exception.
             with self._wakes:
-                self._load_failure = _in_one_line(err)
+                self._load_failure = described(err)
                 self._wakes.notify_all()
             return None
         with self._wakes:
@@ -273,7 +272,7 @@ def _planned(core: PlanningCore, observation: Observation) -> tuple[Plan | None,
         return core.plan(observation), ""
     except BaseException as err:
         # One bad tick must not end the thread.
-        return None, _in_one_line(err)
+        return None, described(err)
 
 
 def speculation_report(health: SpeculationHealth) -> TaskReport:
@@ -291,11 +290,3 @@ def speculation_report(health: SpeculationHealth) -> TaskReport:
         return TaskReport("draft", Level.WARN, health.problem, values)
     message = f"{health.drafter} drafts" if health.speculating else "the target writes alone"
     return TaskReport("draft", Level.OK, message, values)
-
-
-def _in_one_line(err: BaseException) -> str:
-    """The error in words; where it came from too, unless it was raised on purpose."""
-    if isinstance(err, FlatropeError):
-        return str(err)
-    place = traceback.extract_tb(err.__traceback__)[-1]
-    return f"{type(err).__name__}: {err} ({place.name}, line {place.lineno})"
