@@ -180,3 +180,14 @@ def test_a_warm_up_plan_that_fails_is_told_as_such(error: Exception, words: str)
     with pytest.raises(SetupError) as caught:
         warm_up(core)
     assert str(caught.value).startswith(f"the warm-up plan: {words}")
+
+
+def test_a_first_plan_that_takes_long_is_followed_by_one_that_is_timed() -> None:
+    core = StraightCore()
+    assert warm_up(core, 1000.0) < 1000.0
+    assert len(core.seen) == 1
+    warm_up(core, 0.0)
+    assert (len(core.seen), core.resets) == (3, 3)
+    # Nothing of it has been seen before, as in a drive.
+    pictures = [frame.image.tobytes() for frames in core.seen[2].frames.values() for frame in frames]
+    assert len(set(pictures)) == len(SPEC.cameras) * SPEC.frames_per_camera

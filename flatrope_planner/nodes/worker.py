@@ -61,7 +61,8 @@ class PlanningWorker:
         # When the plan in flight was begun, None for none, and when there was cause to plan last (s, steady).
         self._begun_s: float | None = None
         self._planned_s = time.monotonic()
-        self._took_s = 0.0
+        # Of the last tick: how long it took (s), and how many fell due meanwhile.
+        self._took_s, self._overrun = 0.0, 0
         self._load_failure = self._tick_failure = ""
         self._health = SpeculationHealth()
 
@@ -182,7 +183,11 @@ class PlanningWorker:
             return TaskReport("planning", Level.ERROR, f"the last tick failed: {self._tick_failure}", values)
         if not self.ticks:
             return TaskReport("planning", Level.WARN, f"no plan yet{in_flight}", values)
-        return TaskReport("planning", Level.OK, f"{self.ticks} plans made, the last in {self._took_s:.2f} s", values)
+        made = f"{self.ticks} plans made, the last in {self._took_s:.2f} s"
+        if self._overrun:
+            words = f"{made}, in which {self._overrun} more fell due and were dropped: period_s is shorter than a tick"
+            return TaskReport("planning", Level.WARN, words, values)
+        return TaskReport("planning", Level.OK, made, values)
 
     def _draft_report(self) -> TaskReport:
         if self._loaded:
@@ -254,6 +259,7 @@ class PlanningWorker:
         with self._wakes:
             self._planned_s, self._begun_s = time.monotonic(), None
             took_s = self._took_s = self._planned_s - begun_s
+            self._overrun = self._missed
             self._tick_failure = failure
             self.failed_ticks += plan is None
             if plan is not None:
