@@ -51,7 +51,7 @@ from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.obstacles import obstacle_points
 from flatrope_planner.nodes.parameters import PlannerParameters
-from flatrope_planner.nodes.picture_losses import PictureLosses
+from flatrope_planner.nodes.picture_losses import PictureLosses, SourcePauses
 from flatrope_planner.nodes.plan_alarm import PlanAlarm
 from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
@@ -189,9 +189,10 @@ class PlannerNode(ManagedNode):
             name: InputRecord(self.resolve_topic_name(topic.name), optional=name == COMMAND)
             for name, topic in topics.items()
         }
+        self._pauses = SourcePauses()
         raw, fast_dds = not self._settings.compressed, FAST_DDS in rclpy.get_rmw_implementation_identifier()
         for camera in self._settings.cameras:
-            records[camera_input(camera)].losses = PictureLosses(raw=raw, fast_dds=fast_dds)
+            records[camera_input(camera)].losses = PictureLosses(raw=raw, fast_dds=fast_dds, pauses=self._pauses)
         return InputRecords(self._settings.input_timeout_s, records)
 
     def _create_subscriptions(self) -> None:
@@ -229,6 +230,7 @@ class PlannerNode(ManagedNode):
             sample = odometry_sample(message)
             # A stamp that lies must not reach the motion that is made of many.
             self._inputs.check(sample.stamp_ns)
+            self._pauses.take(sample.stamp_ns)
             self._inputs.add_odometry(self._motion.take(sample), message.header.frame_id)
             self._records.records[ODOMETRY].oddity = "" if message.header.frame_id else NO_FRAME
             if self._obstacles is not None:
