@@ -104,12 +104,15 @@ def test_the_doctors_exit_code_is_that_of_its_result(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     result = {"exit_code": 1, "findings": []}
-    monkeypatch.setattr("flatrope_planner.doctor.checkup.check_up", lambda planner: {**result, "planner": planner})
+    monkeypatch.setattr(
+        "flatrope_planner.doctor.checkup.check_up",
+        lambda planner, target: {**result, "planner": planner, "target": target},
+    )
     monkeypatch.setattr("flatrope_planner.doctor.shared_memory.clean", lambda: ["fastrtps_port7500"])
     file = tmp_path / "found.json"
     assert main(["doctor", "--clean", "--planner", "pilot", "--json", str(file)]) == 1
     assert capsys.readouterr().out == "removed from shared memory: fastrtps_port7500\n"
-    assert json.loads(file.read_text()) == {**result, "planner": "pilot"}
+    assert json.loads(file.read_text()) == {**result, "planner": "pilot", "target": "nano"}
 
 
 def test_leftovers_are_told_before_nodes_start(monkeypatch: pytest.MonkeyPatch) -> None:
