@@ -198,7 +198,7 @@ def test_bad_options_are_one_line_each(bags: list[str], tmp_path: Path, capsys: 
     assert (only.out, only.err.count("\n")) == ("", 1)
     assert main(["replay", bags[0], "--target", "nobody/R9", "--out", str(tmp_path / "out")]) == 2
     only = capsys.readouterr()
-    assert "there is no target 'nobody/R9'; there is nano" in only.err
+    assert "there is no target 'nobody/R9': no such folder" in only.err
     assert main(["replay", bags[0], "--camera", "front_wide", "--out", str(tmp_path / "out")]) == 2
 
 

@@ -17,9 +17,14 @@ REMEDY = "fetch the checkpoint again, whole; nano plans without it"
 
 def folder_of(name: str) -> Path | None:
     """Where a target's checkpoint lies: in this folder, or in the local Hugging Face cache; None for nowhere."""
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return folder
+    try:
+        folder = Path(name).expanduser()
+        # An empty name would be the working directory.
+        if name and folder.is_dir():
+            return folder
+    except OSError:
+        # Too long a name, for instance.
+        return None
     from flatrope_planner.vla.checkpoint.files import cached_folder
 
     return cached_folder(name)

@@ -14,7 +14,9 @@ def fingerprint(model: nn.Module) -> str:
     digest = hashlib.sha256()
     for name, weight in sorted(model.named_parameters()):
         flat = weight.detach().flatten()
-        places = torch.linspace(0, len(flat) - 1, min(SAMPLED, len(flat)), device=flat.device).long()
+        count = min(SAMPLED, len(flat))
+        # In whole numbers: single precision runs over the end of large weights.
+        places = torch.arange(count, device=flat.device) * (len(flat) - 1) // max(count - 1, 1)
         rounded = flat[places].to(torch.bfloat16).view(torch.int16).cpu()
         digest.update(f"{name} {tuple(weight.shape)}".encode())
         digest.update(rounded.numpy().tobytes())
