@@ -12,6 +12,8 @@ from flatrope_planner.nodes.publishers import Publishers
 
 # Arrivals that a rate is taken from.
 RATE_ARRIVALS = 32
+# Messages after a longer silence have begun anew (s, steady).
+RESUMED_S = 1.0
 # How long a change that is over is still reported (s, steady).
 CHANGE_SHOWN_S = 10.0
 
@@ -28,6 +30,8 @@ class InputRecord:
     rejection: str = ""
     rejected_s: float = 0.0
     last_s: float | None = None
+    # When messages began to come, without a longer silence since then.
+    since_s: float | None = None
     # When something came that could be used.
     used_s: float | None = None
     frame_id: str | None = None
@@ -46,6 +50,8 @@ class InputRecord:
         Never raises: an exception that leaves a callback ends the node.
         """
         self.received += 1
+        if self.last_s is None or now_s - self.last_s > RESUMED_S:
+            self.since_s = now_s
         self.last_s = now_s
         self._arrivals_s.append(now_s)
         try:
@@ -79,6 +85,10 @@ class InputRecord:
     def comes(self, now_s: float, timeout_s: float) -> bool:
         """Whether messages come, be they of use or not."""
         return self.last_s is not None and now_s - self.last_s <= timeout_s
+
+    def comes_steadily(self, now_s: float, timeout_s: float) -> bool:
+        """Whether they have come for `timeout_s`, at the least."""
+        return self.comes(now_s, timeout_s) and self.since_s is not None and now_s - self.since_s >= timeout_s
 
     def rate_hz(self, now_s: float, timeout_s: float) -> float:
         """Messages a second, 0 when none has come for `timeout_s`, or too few to tell."""
@@ -160,9 +170,12 @@ class InputRecords:
         return TaskReport("inputs", level, message, values)
 
     def _paused(self, now_s: float, publishers: Mapping[str, Publishers]) -> bool:
-        """Whether of what is small, and published, nothing comes: it has not been sent yet, or no longer is."""
+        """Whether of what is small, and published, nothing comes: it has not been sent yet, or no longer is.
+
+        Nor is it told for as long as a picture may be silent after something small has begun to come.
+        """
         small = [each for name, each in self.records.items() if each.is_small and publishers[name].heard]
-        return bool(small) and not any(each.comes(now_s, self.timeout_s) for each in small)
+        return bool(small) and not any(each.comes_steadily(now_s, self.timeout_s) for each in small)
 
     def _with_losses(self, stale: str | None) -> str | None:
         """Which inputs are too old, with what may keep the pictures of a camera among them from coming."""
