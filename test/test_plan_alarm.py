@@ -71,8 +71,8 @@ def test_it_is_told_anew_after_plans_were_all_right_for_a_while() -> None:
     assert console.lines == ["WARN plans: late"]
     console.look(Trouble.NONE, accepted=12, times=9)
     assert console.lines == ["WARN plans: late", GOOD]
-    console.look(Trouble.LATE, "late", accepted=12)
+    console.look(Trouble.LATE, "late", accepted=13)
     assert console.lines == ["WARN plans: late", GOOD, "WARN plans: late"]
     # Then another drive begins, in which nothing has been planned yet.
-    console.look(Trouble.NONE, accepted=12, times=9)
+    console.look(Trouble.NONE, accepted=14, times=9)
     assert len(console.lines) == 3

@@ -30,7 +30,7 @@ class PlanAlarm:
         """Tell the console of trouble by `warn`, of its end by `inform`."""
         self._warn, self._inform = warn, inform
         self._told: set[str] = set()
-        # How many plans had been accepted when trouble was told last.
+        # How many plans had been accepted when all was right for the first time after trouble.
         self._accepted = 0
         # Since when plans are late, now and then at least, and since when all is right (s).
         self._late_s: float | None = None
@@ -56,16 +56,16 @@ class PlanAlarm:
         kind = re.sub(r"\d+(\.\d+)?", "", report.message) if trouble is Trouble.BAD else Trouble.LATE.name
         if kind not in self._told:
             self._told.add(kind)
-            self._accepted = int(report.values["accepted"])
             self._warn(f"plans: {report.message}")
 
     def _recover(self, report: TaskReport, now_s: float) -> None:
+        accepted = int(report.values["accepted"])
         if self._well_s is None:
-            self._well_s = now_s
+            self._well_s, self._accepted = now_s, accepted
         if now_s - self._well_s < RECOVERED_S:
             return
         self._late_s = None
-        # Another drive has begun where there are no new ones.
-        if self._told and int(report.values["accepted"]) > self._accepted:
+        # Where there are no new ones, another drive has begun, or ended.
+        if self._told and accepted > self._accepted:
             self._inform("plans are good and in time again")
         self._told.clear()
