@@ -102,6 +102,13 @@ class BagWriter:
             shutil.rmtree(self._folder)
             self._writer = None
 
+    def discard(self) -> None:
+        """Forget what was written; an existing file stays as it is."""
+        if self._writer is not None:
+            self._writer.close()
+            shutil.rmtree(self._folder)
+            self._writer = None
+
     def __enter__(self) -> "BagWriter":
         self.open()
         return self

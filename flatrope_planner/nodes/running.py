@@ -47,7 +47,11 @@ class RunningNode(Protocol):
         ...
 
     def close(self) -> None:
-        """End threads and destroy the node."""
+        """End threads and destroy the node.
+
+        Raises:
+            FlatropeError: if the node has not done what it was there for.
+        """
         ...
 
     def get_logger(self) -> RcutilsLogger:
@@ -142,6 +146,15 @@ def _spin(make_node: Callable[[], RunningNode], stop: Event, *, lasting: bool) -
             executor.spin_once(timeout_sec=POLL_S)
     finally:
         # In this order: a transition that is under way uses the executor until it has ended.
-        node.close()
+        exit_code = _closed(node)
         executor.shutdown()
+    return exit_code
+
+
+def _closed(node: RunningNode) -> int:
+    try:
+        node.close()
+    except FlatropeError as err:
+        print(err, file=sys.stderr)
+        return 1
     return 0
