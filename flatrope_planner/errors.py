@@ -25,7 +25,8 @@ class NotReadyError(FlatropeError):
 
 def reason(err: BaseException) -> str:
     """What a library complains about, on one line that is no book; the name of the error where it says nothing."""
-    words = " ".join(str(err).split()) or type(err).__name__
+    silent = "it takes more memory than there is" if isinstance(err, MemoryError) else type(err).__name__
+    words = " ".join(str(err).split()) or silent
     return words if len(words) <= MOST_CHARACTERS else f"{words[:MOST_CHARACTERS]} ..."
 
 

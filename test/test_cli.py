@@ -52,7 +52,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
         (("capture", "--out", __file__), "test_cli.py is a file, expected a folder to write into"),
         (("demo", "--out", __file__), "test_cli.py is a file, expected a folder to write into"),
         (("report", "no/bag.mcap"), "no/bag.mcap does not exist; expected the folder of a bag, or a single .mcap file"),
-        (("report", __file__), "test_cli.py cannot be read as a bag"),
+        (("report", __file__), "test_cli.py is no bag"),
         (("demo", "family=lead"), "'family=lead' is no argument of the form name:=value"),
     ],
 )

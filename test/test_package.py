@@ -59,6 +59,7 @@ MESSAGES = {
 ROSDEP_KEYS = {
     "PIL": "python3-pil",
     "cv2": "python3-opencv",
+    "lz4": "python3-lz4",
     "numpy": "python3-numpy",
     "rosbags": "python3-rosbags-pip",
     "torch": "python3-pytorch-pip",

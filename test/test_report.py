@@ -353,17 +353,19 @@ def test_ticks_are_round_numbers() -> None:
 
 
 def test_a_bag_cut_short_or_overwritten_is_named(bag: Path, tmp_path: Path) -> None:
+    def told(content: bytes) -> list[str]:
+        copy.write_bytes(content)
+        try:
+            return read_recording(copy).missing
+        except InputError as err:
+            return [str(err)]
+
     whole, copy = bag.read_bytes(), tmp_path / "copy.mcap"
-    refused = 0
     for place in np.linspace(0, len(whole) - 1, 12).astype(int):
-        for content in (whole[:place], whole[:place] + bytes([0xA5] * 40) + whole[place + 40 :]):
-            copy.write_bytes(content)
-            try:
-                read_recording(copy)
-            except InputError as err:
-                (line,) = str(err).splitlines()
-                refused += line.startswith(str(copy))
-    assert refused > 12
+        assert told(whole[:place])[0].startswith(str(copy))
+        # Within a picture nobody can tell.
+        lines = told(whole[:place] + bytes([0xA5] * 40) + whole[place + 40 :])
+        assert all(line.startswith((str(copy), "/")) and line.isprintable() for line in lines)
 
 
 @pytest.mark.parametrize("as_folder", [True, False])

@@ -29,6 +29,8 @@ def _report(arguments: argparse.Namespace) -> Result:
     html: Path = arguments.html or (bag if bag.is_dir() else bag.parent) / "report.html"
     summary = write_report(bag, html)
     print(f"report: {html}")
+    for line in summary["missing"]:
+        print(f"  missing: {line}")
     return summary
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from ruamel.yaml import YAML
+import yaml
 
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.report.bounds import check_metadata
@@ -34,7 +34,7 @@ def read_metadata(folder: Path) -> BagMetadata:
         raise InputError(msg)
     try:
         check_metadata(folder)
-        said = YAML(typ="safe").load(file.read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+        said = yaml.safe_load(file.read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
         # Before Foxy names began with that of the folder; files elsewhere are no part of a bag.
         files = tuple(dict.fromkeys(PurePath(path).name for path in said["relative_file_paths"]))
         counts = Counter[tuple[str, str]]()

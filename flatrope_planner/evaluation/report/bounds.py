@@ -48,14 +48,3 @@ def check_metadata(bag: Path) -> None:
     if bag.is_dir() and file.is_file() and file.stat().st_size > MOST_METADATA_BYTES:
         msg = f"{file}: {file.stat().st_size} bytes, the description of a bag has at most {MOST_METADATA_BYTES}"
         raise InputError(msg)
-
-
-def check_message(topic: str, raw: bytes | memoryview) -> None:
-    """Refuse a message that is too large to be one of a planner's.
-
-    Raises:
-        ValueError: if it is.
-    """
-    if len(raw) > MOST_MESSAGE_BYTES:
-        msg = f"a message of {len(raw)} bytes on {topic}, at most {MOST_MESSAGE_BYTES} are read"
-        raise ValueError(msg)

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rosbags.highlevel import AnyReader
-from rosbags.rosbag2 import Reader
 
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats, seconds_to_ns
 from flatrope_planner.errors import InputError, reason
-from flatrope_planner.evaluation.replay.bag_files import is_storage
-from flatrope_planner.evaluation.report.bounds import MOST_MEMORY_BYTES, bounded, check_message, check_metadata
+from flatrope_planner.evaluation.replay.bag_source import BagSource
+from flatrope_planner.evaluation.replay.messages import read, typestore_of
+from flatrope_planner.evaluation.report.bounds import MOST_MEMORY_BYTES, bounded
 from flatrope_planner.evaluation.report.shapes import Shape, shapes_of
 from flatrope_planner.planning.odometry import OdometrySample
 from flatrope_planner.planning.pose import Pose
@@ -99,6 +98,8 @@ class Recording:
     outcomes: list[RecordedOutcome] = field(default_factory=list)
     # How often the simulator has waited for a command in vain.
     control_timeouts: int = 0
+    # What of the bag is missing or damaged, a line each.
+    missing: list[str] = field(default_factory=list)
 
 
 def read_recording(bag: Path) -> Recording:
@@ -111,14 +112,11 @@ def read_recording(bag: Path) -> Recording:
     if not bag.exists():
         msg = f"{bag} does not exist; expected the folder of a bag, or a single .mcap file"
         raise InputError(msg)
-    check_metadata(bag)
     try:
-        with bounded(), AnyReader(_readable(bag)) as reader:
-            wanted = [c for c in reader.connections if c.msgtype in _READERS]
-            for connection, log_ns, raw in reader.messages(wanted) if wanted else ():
-                check_message(connection.topic, raw)
-                message = reader.deserialize(raw, connection.msgtype)
-                _READERS[connection.msgtype](recording, connection.topic, log_ns, message)
+        with bounded(), BagSource(bag) as source:
+            _take_in(recording, source)
+    except InputError:
+        raise
     except MemoryError as err:
         remedy = "it is damaged, or cut it with `ros2 bag convert`"
         msg = f"{bag} takes more than {MOST_MEMORY_BYTES >> 30} GiB to read: {remedy}"
@@ -127,7 +125,8 @@ def read_recording(bag: Path) -> Recording:
         msg = f"{bag} cannot be read as a bag: {reason(err)}; expected the folder of a bag, or a single .mcap file"
         raise InputError(msg) from err
     if not recording.odometry:
-        msg = f"{bag} has no nav_msgs/msg/Odometry in it: nothing to report on"
+        because = f" ({recording.missing[0]})" if recording.missing else ""
+        msg = f"{bag} has no nav_msgs/msg/Odometry in it: nothing to report on{because}"
         raise InputError(msg)
     if not recording.plans:
         # The reference driver itself was at the wheel.
@@ -136,30 +135,14 @@ def read_recording(bag: Path) -> Recording:
     return recording
 
 
-def _readable(bag: Path) -> list[Path]:
-    """The bag, or its files where rosbags would leave out some of what is in them."""
-    if not bag.is_dir():
-        return [bag]
-    with Reader(bag) as reader:
-        if reader.compression_mode or _is_read_in_whole(reader):
-            return [bag]
-    return [path for path in bag.iterdir() if is_storage(path)]
-
-
-def _is_read_in_whole(bag: Any) -> bool:
-    """Whether rosbags finds all topics of the files again in the metadata.
-
-    It does not where these tell differently by which quality of service they were offered, as rosbag2 often does.
-    """
-    return all(
-        any(
-            (told.topic, told.msgtype, told.ext) == (held.topic, held.msgtype, held.ext)
-            and (not told.digest or not held.digest or told.digest == held.digest)
-            for told in bag.connections
-        )
-        for part in bag.storage.storages
-        for held in part.connections
-    )
+def _take_in(recording: Recording, source: BagSource) -> None:
+    """Take in every message that the report speaks about."""
+    store = typestore_of(source.connections)
+    for together in source.moments({topic.name for topic in source.topics if topic.message_type in _READERS}):
+        for message in together:
+            if message.message_type in _READERS:
+                _READERS[message.message_type](recording, message.topic, message.log_ns, read(store, message))
+    recording.missing += source.notes
 
 
 def stamp_ns(stamp: Any) -> int:

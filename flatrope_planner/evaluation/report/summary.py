@@ -28,6 +28,7 @@ def summary_of(recording: Recording, scenes: Sequence[DrivenScene], ticks: Seque
         "mean_acceptance_length": _mean([cost.mean_acceptance_length for cost in costs]),
         "decisions": dict(Counter(tick.decision.value for tick in ticks if tick.decision).most_common()),
         "decision_agrees_with_reference": _agreement(ticks),
+        "missing": recording.missing,
         "pictures": {camera: len(pictures) for camera, pictures in recording.pictures.items()},
         "scenes": [_scene(scene, [tick for tick in ticks if tick.scene == n]) for n, scene in enumerate(scenes)],
     }
