@@ -16,12 +16,19 @@ from rosbags.rosbag2 import Reader
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.cut_off_mcap import CutOffMcap
 from flatrope_planner.evaluation.replay.cut_off_sqlite import CutOffSqlite, has_log
+from flatrope_planner.evaluation.replay.storage_files import (
+    MOST_NAMED,
+    PACKED,
+    files_of,
+    is_storage,
+    loose_bags,
+    missing_parts,
+    several_bags,
+)
 from flatrope_planner.evaluation.replay.unpacking import open_unpacked
 from flatrope_planner.evaluation.report.bounds import check_metadata
 
 METADATA = "metadata.yaml"
-STORAGE = (".mcap", ".db3")
-PACKED = (".zstd", ".zst")
 # What rosbags calls the type of a channel that has none in the index of an .mcap file.
 NO_SCHEMA = "__schemaless__"
 EXPECTED = "expected the folder of a rosbag2 bag, or an .mcap or .db3 file, which may be packed with zstd"
@@ -44,12 +51,6 @@ class StorageReader(Protocol):
 CUT_OFF: dict[str, Callable[[Path], CutOffMcap | CutOffSqlite]] = {".mcap": CutOffMcap, ".db3": CutOffSqlite}
 
 
-def is_storage(path: Path) -> bool:
-    """Whether the file holds messages, by its name."""
-    name = path.with_suffix("") if path.suffix in PACKED else path
-    return path.is_file() and name.suffix in STORAGE
-
-
 @dataclass(frozen=True)
 class Part:
     """A bag or one of its files, opened."""
@@ -70,10 +71,10 @@ def open_parts(path: Path, stack: ExitStack, notes: list[str]) -> list[Part]:
     Raises:
         InputError: if nothing can be read.
     """
-    if not path.exists():
+    if not path.exists() and not files_of(path):
         msg = f"{path} does not exist; {EXPECTED}"
         raise InputError(msg)
-    if not path.is_dir():
+    if path.is_file():
         return [Part(path, _open_file(path, stack, notes))]
     if (path / METADATA).exists():
         check_metadata(path)
@@ -126,12 +127,16 @@ def _counts(connections: Iterable[Connection]) -> Counter[tuple[str, str]]:
 
 def _open_files(folder: Path, stack: ExitStack, notes: list[str]) -> list[Part]:
     """The folder's files, in the order of their numbers."""
-    files = sorted((path for path in folder.iterdir() if is_storage(path)), key=_natural)
+    files = files_of(folder)
+    if folder.is_dir() and not (folder / METADATA).exists() and len(bags := loose_bags(folder)) > 1:
+        raise several_bags(folder, list(bags))
     if not files:
         msg = notes.pop() if notes else f"{folder} is no bag: no {METADATA}, no .mcap and no .db3 in it; {EXPECTED}"
         raise InputError(msg)
     if not (folder / METADATA).exists():
         notes.append(f"{folder} has no {METADATA}: what was recorded and never closed may be missing")
+        if missing := missing_parts(files):
+            notes.append(f"of the files of {folder} there is no {', '.join(missing[:MOST_NAMED])}")
     parts: list[Part] = []
     complaints: list[str] = []
     for file in files:
@@ -200,8 +205,3 @@ def _opened(path: Path, stack: ExitStack) -> StorageReader:
         why = re.sub(re.escape(str(Path(gettempdir(), "tmp"))) + "[^/]+/", "", reason(err))
         msg = f"{path} cannot be read as a bag: {why}"
         raise InputError(msg) from err
-
-
-def _natural(path: Path) -> list[int | str]:
-    """Sorts drive_2 before drive_10."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.name)]

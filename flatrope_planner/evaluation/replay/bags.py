@@ -4,11 +4,19 @@ from collections.abc import Sequence
 from os.path import realpath
 from pathlib import Path
 
-from flatrope_planner.evaluation.replay.bag_files import METADATA, PACKED, is_storage
+from flatrope_planner.evaluation.replay.storage_files import (
+    ANY_NUMBER,
+    files_of,
+    is_bag,
+    loose_bags,
+    several_bags,
+    unpacked_name,
+)
+from flatrope_planner.evaluation.report.bounds import METADATA_FILE
 
 
 def bags_at(paths: Sequence[Path]) -> dict[str, Path]:
-    """Bags by unique names, each once, by whatever path or link it is reached.
+    """Bags by unique names, each once, by whatever path or link it is reached; a part of one counts with it.
 
     A folder that is no bag itself stands for all bags below it, else for itself.
     """
@@ -16,8 +24,11 @@ def bags_at(paths: Sequence[Path]) -> dict[str, Path]:
     for path in paths:
         for bag in _bags_below(path, set()) or [path]:
             places.setdefault(realpath(bag), bag)
+    parts = {realpath(file) for bag in places.values() if not bag.is_file() for file in files_of(bag)}
     named: dict[str, Path] = {}
-    for bag in places.values():
+    for place, bag in places.items():
+        if place in parts:
+            continue
         name, number = _name(bag), 1
         while name in named:
             number += 1
@@ -26,31 +37,31 @@ def bags_at(paths: Sequence[Path]) -> dict[str, Path]:
     return named
 
 
+def the_bag_at(path: Path) -> Path:
+    """The only bag that a path stands for.
+
+    Raises:
+        InputError: if there are several.
+    """
+    bags = list(bags_at([path]).values())
+    if len(bags) > 1:
+        raise several_bags(path, bags)
+    return bags[0]
+
+
 def _bags_below(path: Path, seen: set[str]) -> list[Path]:
     """The bags at the path; folders in `seen` were looked through already, as links may lead in a circle."""
-    if not path.is_dir() or _is_bag(path):
+    if not path.is_dir() or (path / METADATA_FILE).exists():
         return [path]
     if realpath(path) in seen:
         return []
     seen.add(realpath(path))
-    inside = sorted(path.iterdir())
-    files = [file for file in inside if is_storage(file)]
-    folders = [folder for folder in inside if folder.is_dir() and not folder.name.startswith(".")]
-    return [*files, *(bag for folder in folders for bag in _bags_below(folder, seen))]
-
-
-def _is_bag(folder: Path) -> bool:
-    """With metadata, with nothing but files of messages, or with such that are named after the folder."""
-    if (folder / METADATA).exists():
-        return True
-    inside = list(folder.iterdir())
-    files = [file for file in inside if is_storage(file)]
-    return bool(files) and (len(files) == len(inside) or all(file.name.startswith(folder.name) for file in files))
+    folders = [folder for folder in sorted(path.iterdir()) if folder.is_dir() and not folder.name.startswith(".")]
+    below = [bag for folder in folders for bag in _bags_below(folder, seen)]
+    return [path] if is_bag(path) and not below else [*loose_bags(path), *below]
 
 
 def _name(bag: Path) -> str:
-    """What the bag's files are called, without what they are stored as."""
+    """What the bag's files are called, without what they are stored as, and without numbers if they are several."""
     path = Path(bag.absolute())
-    if bag.is_dir():
-        return path.name
-    return path.with_suffix("").stem if path.suffix in PACKED else path.stem
+    return path.name if bag.is_dir() else unpacked_name(path).stem.removesuffix(ANY_NUMBER)

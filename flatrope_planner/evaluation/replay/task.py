@@ -7,10 +7,11 @@ from functools import cache
 from pathlib import Path
 
 from flatrope_planner._version import __version__
-from flatrope_planner.evaluation.replay.bag_files import METADATA, is_storage
+from flatrope_planner.evaluation.replay.bag_files import METADATA
 from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.settings import PlannerSettings
+from flatrope_planner.evaluation.replay.storage_files import files_of
 from flatrope_planner.planning.chance import Chance
 
 # Raised when files of a result change their meaning.
@@ -42,9 +43,8 @@ class ReplayTask:
     @property
     def files(self) -> list[Path]:
         """The files that the bag is made of."""
-        if not self.bag.is_dir():
-            return [self.bag]
-        return sorted(path for path in self.bag.iterdir() if is_storage(path) or path.name == METADATA)
+        metadata = self.bag / METADATA
+        return [*files_of(self.bag), *([metadata] if metadata.exists() else [])]
 
     @property
     def size(self) -> int:

@@ -16,8 +16,16 @@ from rosbags.rosbag2 import Reader
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats
 from flatrope_planner.errors import InputError, reason
-from flatrope_planner.evaluation.replay.bag_files import is_read_in_whole, is_storage
-from flatrope_planner.evaluation.report.bounds import MOST_MEMORY_BYTES, bounded, check_message, check_metadata
+from flatrope_planner.evaluation.replay.bag_files import is_read_in_whole
+from flatrope_planner.evaluation.replay.bags import the_bag_at
+from flatrope_planner.evaluation.replay.storage_files import files_of
+from flatrope_planner.evaluation.report.bounds import (
+    METADATA_FILE,
+    MOST_MEMORY_BYTES,
+    bounded,
+    check_message,
+    check_metadata,
+)
 from flatrope_planner.evaluation.report.shapes import Shape, shapes_of
 from flatrope_planner.planning.odometry import OdometrySample
 from flatrope_planner.planning.pose import Pose
@@ -96,9 +104,10 @@ def read_recording(bag: Path) -> Recording:
         InputError: if there is no readable bag, or nothing was driven in it.
     """
     recording = Recording()
-    if not bag.exists():
+    if not bag.exists() and not files_of(bag):
         msg = f"{bag} does not exist; expected the folder of a bag, or a single .mcap file"
         raise InputError(msg)
+    bag = the_bag_at(bag)
     check_metadata(bag)
     try:
         with bounded(), AnyReader(_readable(bag)) as reader:
@@ -126,12 +135,11 @@ def read_recording(bag: Path) -> Recording:
 
 def _readable(bag: Path) -> list[Path]:
     """The bag, or its files where rosbags would leave out some of what is in them."""
-    if not bag.is_dir():
-        return [bag]
-    with Reader(bag) as reader:
-        if reader.compression_mode or is_read_in_whole(reader):
-            return [bag]
-    return [path for path in bag.iterdir() if is_storage(path)]
+    if (bag / METADATA_FILE).exists():
+        with Reader(bag) as reader:
+            if reader.compression_mode or is_read_in_whole(reader):
+                return [bag]
+    return files_of(bag) or [bag]
 
 
 def stamp_ns(stamp: Any) -> int:
