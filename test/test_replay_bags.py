@@ -290,7 +290,12 @@ def test_a_picture_that_cannot_be_decoded_is_as_if_it_had_never_come(tmp_path: P
     core = CheapCore()
     result = replay(write_bag(tmp_path / "drive", Drive(picture=sometimes_broken)), tmp_path / "out", Contestants(core))
     assert result["rejected"] == {CAMERA_TOPICS["front_wide"]: 1}
-    assert "are neither JPEG nor PNG" in result["missing"][0]
+    # At 1.0, 1.5 ... 4.0 s, and after that at 3.6, 4.1, 4.6 ... 9.6 s.
+    assert result["looked_at"][CAMERA_TOPICS["front_wide"]] == 7 + 13
+    (told,) = result["missing"]
+    looked_at = "1 of 20 pictures looked at (101 were recorded) cannot be decoded; the first: "
+    assert told.startswith(f"{CAMERA_TOPICS['front_wide']}: {looked_at}")
+    assert "are neither JPEG nor PNG" in told
     t0_s = [round(observation.t0_ns * 1e-9 - EPOCH_S, 3) for observation in core.seen]
     assert 4.0 not in t0_s
     assert 4.1 in t0_s

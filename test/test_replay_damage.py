@@ -243,3 +243,22 @@ def test_a_full_disk_ends_everything_with_one_line(
 
 def failure() -> dict[str, Any]:
     return {"name": "drive", "status": "failed", "error": "x", "run": {}}
+
+
+def test_pictures_without_a_stamp_and_pictures_that_are_none_are_counted_apart(tmp_path: Path) -> None:
+    def broken(time_s: float, camera: str) -> Any:
+        message = image_message(time_s, camera)
+        if camera == "front_wide" and 2.05 < time_s < 4.05:
+            message.header.stamp.sec = message.header.stamp.nanosec = 0
+        if camera == "front_wide" and time_s > 6.05:
+            message.encoding = "rgb9"
+        return message
+
+    topic = CAMERA_TOPICS["front_wide"]
+    result = replay(write_bag(tmp_path / "drive", Drive(picture=broken)), tmp_path / "out")
+    stamps, pictures = result["missing"][:2]
+    assert stamps == f"{topic}: 20 of 101 messages are of no use; the first: {topic}: a message without a time stamp"
+    found = re.match(rf"{topic}: (\d+) of (\d+) pictures looked at \(101 were recorded\) cannot be decoded; ", pictures)
+    assert found
+    assert int(found[1]) + 20 == result["rejected"][topic]
+    assert int(found[1]) < int(found[2]) == result["looked_at"][topic] < 101 - 20

@@ -19,6 +19,7 @@ from flatrope_planner.evaluation.replay.picture_store import RawPicture
 from flatrope_planner.evaluation.replay.pictures import decoded_picture
 from flatrope_planner.evaluation.replay.recorded_plans import RecordedPlans
 from flatrope_planner.evaluation.replay.recorded_time import RecordedTime
+from flatrope_planner.evaluation.replay.rejections import Rejections
 from flatrope_planner.evaluation.replay.rows import OpenTick, RowMaker
 from flatrope_planner.evaluation.replay.schedule import AtTimes, EveryPeriod, Schedule
 from flatrope_planner.evaluation.replay.stepping import Stepper
@@ -83,10 +84,9 @@ class BagReplay:
         self._drive = 0
         self.calibration, self.recorded_plans = Calibration(), RecordedPlans()
         self.ego_frame = self.frame_id = ""
-        # Topic -> messages that were read, and those that were of no use with the first complaint.
+        # Topic -> messages that were read, and what of them was of no use.
         self.messages: Counter[str] = Counter()
-        self.rejected: Counter[str] = Counter()
-        self.complaints: dict[str, str] = {}
+        self.rejections = Rejections()
         # Seconds since the bag's start, and speed driven (m/s).
         self.driven: list[tuple[float, float]] = []
         self.planning_s = 0.0
@@ -105,6 +105,15 @@ class BagReplay:
     def not_ready(self) -> Counter[str]:
         """Why there was no observation when one was due."""
         return self._stepper.not_ready
+
+    @property
+    def looked_at(self) -> Counter[str]:
+        """Topic -> pictures that a plan asked for."""
+        return self._stepper.looked_at
+
+    def useless(self) -> list[str]:
+        """What was of no use, a line for each topic and kind; once all is read."""
+        return self.rejections.lines(self.messages, self.looked_at)
 
     def holes(self) -> list[str]:
         """Stretches for which nothing was planned, a line each; once all is read."""
@@ -140,8 +149,10 @@ class BagReplay:
         self._plan(None)
         self._close(None)
         yield from self._handed_out()
-        for topic, complaint in (*self._stepper.broken, *self._stepper.strays()):
-            self._reject(topic, complaint)
+        for topic, complaint in self._stepper.broken:
+            self.rejections.add(topic, complaint, undecodable=True)
+        for topic, complaint in self._stepper.strays():
+            self.rejections.add(topic, complaint)
 
     def _handed_out(self) -> Iterator[ScoredTick]:
         while self._scored:
@@ -168,7 +179,7 @@ class BagReplay:
             else:
                 self._take_other(message)
         except InputError as err:
-            self._reject(message.topic, str(err))
+            self.rejections.add(message.topic, str(err))
 
     def _take_odometry(self, sample: OdometrySample, log_ns: int) -> None:
         self.frame_id, self.ego_frame = sample.frames
@@ -191,10 +202,6 @@ class BagReplay:
             self.recorded_plans.take(content)
         else:
             self.calibration.take(message.topic, message.message_type, content)
-
-    def _reject(self, topic: str, complaint: str) -> None:
-        self.rejected[topic] += 1
-        self.complaints.setdefault(topic, complaint)
 
     def _plan(self, now_ns: int | None) -> None:
         """Plan what has fallen due at this time of the recording."""

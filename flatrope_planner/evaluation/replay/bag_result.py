@@ -111,7 +111,7 @@ def _replayed(
         _write(folder / MOMENTS, [shown_moment(moment, eye) for moment in moments.worst_first()])
         _write(folder / TIMELINE, replay.driven)
         holes = replay.holes()
-        missing = [*source.notes, *_useless(replay), *([] if task.options.at_recorded else holes)]
+        missing = [*source.notes, *replay.useless(), *([] if task.options.at_recorded else holes)]
     result = {**_opening(task, PARTIAL if missing else COMPLETE), "missing": missing, **_inputs(replay)}
     wall_s = time.perf_counter() - started_s
     health = contestants.planner.health
@@ -156,22 +156,17 @@ def _inputs(replay: BagReplay) -> dict[str, Any]:
         "duration_s": round(replay.duration_s, 3),
         "drives": replay.drives,
         "messages": {topic: replay.messages[topic] for topic in sorted(replay.messages)},
-        "rejected": {topic: replay.rejected[topic] for topic in sorted(replay.rejected)},
+        "rejected": dict(sorted(replay.rejections.counts.items())),
+        "looked_at": dict(sorted(replay.looked_at.items())),
         "not_ready": dict(sorted(replay.not_ready.items())),
     }
 
 
-def _useless(replay: BagReplay) -> list[str]:
-    return [
-        f"{topic}: {count} of {replay.messages[topic]} messages are of no use; the first: {replay.complaints[topic]}"
-        for topic, count in sorted(replay.rejected.items())
-    ]
-
-
 def _why_no_plan(task: ReplayTask, replay: BagReplay, source: BagSource) -> str:
-    reasons = [*source.notes, *_useless(replay)]
+    useless = replay.useless()
+    reasons = [*source.notes, *useless]
     reasons += [reason for reason in [replay.why_never_ready()] if reason]
-    if replay.duration_s < HISTORY_SPAN_S and not replay.rejected:
+    if replay.duration_s < HISTORY_SPAN_S and not useless:
         reasons.append(f"the drive lasts {replay.duration_s:.1f} s, and a history of {HISTORY_SPAN_S} s is needed")
     silent = [topic for topic in replay.topics.cameras.values() if not replay.messages[topic]]
     reasons += [f"no pictures on {', '.join(silent)}"] if silent else []

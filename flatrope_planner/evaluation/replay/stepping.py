@@ -98,6 +98,11 @@ class Stepper:
                 if tick is not None:
                     yield tick
 
+    @property
+    def looked_at(self) -> Counter[str]:
+        """Topic -> pictures that were asked for, and so decoded if they could be."""
+        return self._store.looked_at
+
     def strays(self) -> list[tuple[str, str]]:
         """Topic and complaint of what was refused for its stamp, and was no sign that time began anew."""
         return self._strays
