@@ -12,7 +12,7 @@ from flatrope_planner.evaluation.replay.bag_source import BagSource, RawMessage
 from flatrope_planner.evaluation.replay.calibration import Calibration
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.driven_path import DrivenPath, DrivenPoses
-from flatrope_planner.evaluation.replay.holes import Holes
+from flatrope_planner.evaluation.replay.holes import Holes, needed_s
 from flatrope_planner.evaluation.replay.messages import odometry_sample, read, stamp_of, typestore_of
 from flatrope_planner.evaluation.replay.moments import SmallPicture, small_picture
 from flatrope_planner.evaluation.replay.picture_store import RawPicture
@@ -77,7 +77,7 @@ class BagReplay:
         self._cameras = {topic: camera for camera, topic in self.topics.cameras.items()}
         self._rows = RowMaker()
         self._time = RecordedTime(self._start_ns)
-        self._holes = Holes(options.period_s, self._time.silences)
+        self._holes = Holes(options.period_s, self._time.silences, needed_s(spec))
         self._path, self._open = DrivenPath(), deque[tuple[OpenTick, SmallPicture]]()
         # Scored, but not handed out yet.
         self._scored = deque[ScoredTick]()
@@ -117,8 +117,11 @@ class BagReplay:
 
     def holes(self) -> list[str]:
         """Stretches for which nothing was planned, a line each; once all is read."""
+        spacing_s = max(self._time.spacing_s(topic) for topic in self.topics.cameras.values())
         self._time.close()
-        return self._holes.lines(self._time.end_s, self._stepper.refused)
+        # Cameras slower than the planner wants are no excuse.
+        spacing_s = min(spacing_s, self._contestants.planner.observation_spec.frame_period_s)
+        return self._holes.lines(self._time.end_s, self._stepper.refused, spacing_s)
 
     def why_never_ready(self) -> str:
         """What kept the planner from an observation most often, the first time that it did; empty if nothing did."""
@@ -164,6 +167,7 @@ class BagReplay:
         self._contestants.reset()
         self._path, self._drive = DrivenPath(), self._drive + 1
         self._time.begin_anew()
+        self._holes.begin_anew()
 
     def _take(self, message: RawMessage) -> None:
         """Take in one message."""
