@@ -149,7 +149,7 @@ def _quality(total: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     least = total["least_errors"].get(HEADLINE)
     if least and least["plans"]:
         samples = total["least_errors"]["samples"]
-        yield f"least ADE of {samples} trajectories over 3 s", f"{least['min_ade_m']:.2f} m"
+        yield f"least ADE over 3 s of the plan and {samples} samples", f"{least['min_ade_m']:.2f} m"
     yield "refused by the validator", f"{total['refused']} plans"
 
 

@@ -54,6 +54,7 @@ class RowMaker:
         trajectory, rationale = planned.plan.trajectory, planned.plan.rationale
         driven = path.seen_from(tick.ego.pose, tick.t0_ns, trajectory.time_from_start_s)
         decision, judgement = decision_of(rationale.text), judge(planned.plan, tick.ego)
+        errors = _errors(trajectory, driven)
         row = {
             "t0_ns": tick.t0_ns,
             "t0_s": tick.t0_s,
@@ -65,8 +66,8 @@ class RowMaker:
             "refused": judgement.fallback_reason,
             "consistency": judgement.finding.consistency.name.lower(),
             "consistency_reason": judgement.finding.reason,
-            "errors": _errors(trajectory, driven),
-            **_sampled(planned.samples, driven),
+            "errors": errors,
+            **_sampled(errors, planned.samples, driven),
             **self._comfort(tick),
             "speculation": speculation_of(planned.plan.speculation),
             "stage_ms": dict(planned.plan.stage_ms),
@@ -135,17 +136,20 @@ def _errors(trajectory: Trajectory, driven: DrivenPoses) -> dict[str, Any]:
     }
 
 
-def _sampled(samples: tuple[Trajectory, ...], driven: DrivenPoses) -> dict[str, Any]:
-    """The least errors among the trajectories that were drawn."""
+def _sampled(plan: Mapping[str, Any], samples: tuple[Trajectory, ...], driven: DrivenPoses) -> dict[str, Any]:
+    """Errors of the trajectories that were drawn besides a plan with these errors, and the least of all of them."""
     if not samples:
-        return {"samples": 0, "least_errors": None}
+        return {"samples": 0, "least_errors": None, "sample_errors": None}
     each = [_errors(sample, driven) for sample in samples]
     least: dict[str, Any] = {}
-    for horizon, first in each[0].items():
-        least[horizon] = first
-        if "unavailable" not in first:
-            least[horizon] = {name: min(errors[horizon][name] for errors in each) for name in ("ade_m", "fde_m")}
-    return {"samples": len(samples), "least_errors": least}
+    drawn: dict[str, Any] = {}
+    for horizon, of_plan in plan.items():
+        if "unavailable" in of_plan:
+            least[horizon] = of_plan
+            continue
+        drawn[horizon] = {name: [errors[horizon][name] for errors in each] for name in ("ade_m", "fde_m")}
+        least[horizon] = {name: min(of_plan[name], *found) for name, found in drawn[horizon].items()}
+    return {"samples": len(samples), "least_errors": least, "sample_errors": drawn}
 
 
 def _known(driven: DrivenPoses) -> list[list[float] | None]:

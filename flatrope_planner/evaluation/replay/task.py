@@ -15,7 +15,7 @@ from flatrope_planner.evaluation.replay.storage_files import files_of
 from flatrope_planner.planning.chance import Chance
 
 # Raised when files of a result change their meaning.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True)
