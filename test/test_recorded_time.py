@@ -1,7 +1,5 @@
 """Seconds into a recording, whatever clock stamped; stretches without plans, and whose fault they are."""
 
-from collections import Counter
-
 import pytest
 
 from flatrope_planner.domain import ObservationSpec
@@ -74,8 +72,8 @@ def test_pictures_that_come_before_all_poses_are_something() -> None:
 def lines(silences: list[Silence], planned_s: list[float], end_s: float, refused: str = "") -> list[str]:
     holes = Holes(0.5, silences)
     for t0_s in planned_s:
-        holes.planned(t0_s, Counter([refused] if refused else []))
-    return holes.lines(end_s, Counter())
+        holes.planned(t0_s, refused)
+    return holes.lines(end_s, "")
 
 
 STEADY = [1.5 + 0.5 * i for i in range(8)]
@@ -94,8 +92,8 @@ def test_how_long_a_stretch_may_be_depends_on_the_interval_and_on_how_often_pict
     def told(period_s: float, gap_s: float, spacing_s: float = 0.1) -> bool:
         holes = Holes(period_s, [])
         for t0_s in (1.5, 1.5 + gap_s):
-            holes.planned(t0_s, Counter())
-        return bool(holes.lines(1.5 + gap_s, Counter(), spacing_s))
+            holes.planned(t0_s, "")
+        return bool(holes.lines(1.5 + gap_s, "", spacing_s))
 
     # Interval, a quarter of it but at least 0.25 s, and the time between two pictures.
     for period_s, longest_s in ((0.1, 0.45), (0.5, 0.85), (1.0, 1.35), (4.0, 5.1)):
@@ -109,11 +107,11 @@ def test_how_long_a_stretch_may_be_depends_on_the_interval_and_on_how_often_pict
 
 def test_where_stamps_begin_anew_a_history_has_to_follow() -> None:
     holes = Holes(0.5, [])
-    holes.planned(1.5, Counter())
+    holes.planned(1.5, "")
     holes.begin_anew()
-    holes.planned(3.5, Counter())
-    holes.planned(5.5, Counter())
-    assert holes.lines(5.6, Counter()) == ["no plan from 3.5 s to 5.5 s"]
+    holes.planned(3.5, "")
+    holes.planned(5.5, "")
+    assert holes.lines(5.6, "") == ["no plan from 3.5 s to 5.5 s"]
 
 
 def test_a_hole_is_blamed_on_what_refused_or_on_who_was_silent() -> None:

@@ -241,7 +241,7 @@ def test_odometry_that_stops_ends_plans_and_is_named(tmp_path: Path) -> None:
     result = replay(write_bag(tmp_path / "drive", drive), tmp_path / "out")
     assert result["status"] == "partial"
     assert result["missing"] == [
-        "no plan from 5.0 s to 10.0 s (odometry is ... behind the images; at most ... are bridged)"
+        "no plan from 5.0 s to 10.0 s (odometry is 0.50 to 5.00 s behind the images; at most 0.25 s are bridged)"
     ]
     assert result["errors"]["4s"]["plans"] == 0
     assert result["errors"]["4s"]["ade_m"] is None

@@ -102,9 +102,9 @@ class BagReplay:
         return self._drive + 1
 
     @property
-    def not_ready(self) -> Counter[str]:
-        """Why there was no observation when one was due."""
-        return self._stepper.not_ready
+    def not_ready(self) -> dict[str, int]:
+        """Why there was no observation when one was due -> how often."""
+        return self._stepper.not_ready.counts
 
     @property
     def looked_at(self) -> Counter[str]:
@@ -121,11 +121,11 @@ class BagReplay:
         self._time.close()
         # Cameras slower than the planner wants are no excuse.
         spacing_s = min(spacing_s, self._contestants.planner.observation_spec.frame_period_s)
-        return self._holes.lines(self._time.end_s, self._stepper.refused, spacing_s)
+        return self._holes.lines(self._time.end_s, self._stepper.refused.commonest, spacing_s)
 
     def why_never_ready(self) -> str:
-        """What kept the planner from an observation most often, the first time that it did; empty if nothing did."""
-        return "".join(self._stepper.examples[reason] for reason, _ in self.not_ready.most_common(1))
+        """What kept the planner from an observation most often; empty if nothing did."""
+        return self._stepper.not_ready.commonest
 
     def _schedule(self, options: ReplayOptions) -> Schedule:
         """The schedule asked for; that of recorded plans takes a pass of its own, over nothing but them."""

@@ -158,7 +158,7 @@ def _inputs(replay: BagReplay) -> dict[str, Any]:
         "messages": {topic: replay.messages[topic] for topic in sorted(replay.messages)},
         "rejected": dict(sorted(replay.rejections.counts.items())),
         "looked_at": dict(sorted(replay.looked_at.items())),
-        "not_ready": dict(sorted(replay.not_ready.items())),
+        "not_ready": replay.not_ready,
     }
 
 

@@ -55,7 +55,7 @@ def describe(summary: dict[str, Any], out: Path) -> str:
         if bag["status"] == FAILED:
             continue
         errors = bag["errors"]["3s"]
-        ade = "no ADE" if errors["ade_m"] is None else f"ADE@3s {errors['ade_m']:.2f} m"
+        ade = "no ADE@3s" if errors["ade_m"] is None else f"ADE@3s {errors['ade_m']:.2f} m"
         tau = bag["speculation"].get("mean_acceptance_length")
         tokens = "" if tau is None else f", {tau:.2f} tokens a round"
         lines.append(f"{bag['name']}: {bag['plans']} plans, {ade}{tokens}")

@@ -5,7 +5,6 @@ tolerance of `late_s` and the time between two pictures together. Where inputs b
 """
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from flatrope_planner.dimensions import HISTORY_SPAN_S
@@ -49,19 +48,19 @@ class Holes:
         """A history has to follow before there can be a plan."""
         self._begins = True
 
-    def planned(self, t0_s: float, refused: Counter[str]) -> None:
-        """There is a plan; before it there was no observation, for these reasons."""
+    def planned(self, t0_s: float, refused: str) -> None:
+        """There is a plan; before it there was no observation, for this reason most often."""
         if t0_s - self._last_s > self._longest_s:
             history_s = self._history_s if self._begins else 0.0
-            self._suspects.append((self._last_s, t0_s, history_s, _first(refused.most_common(1))))
+            self._suspects.append((self._last_s, t0_s, history_s, refused))
         self._last_s, self._begins = max(self._last_s, t0_s), False
 
-    def lines(self, end_s: float, refused: Counter[str], spacing_s: float = 0.0) -> list[str]:
+    def lines(self, end_s: float, refused: str, spacing_s: float = 0.0) -> list[str]:
         """A line for each hole.
 
         Args:
             end_s: when the recording ends.
-            refused: why there was no observation since the last plan.
+            refused: why there was no observation since the last plan, most often.
             spacing_s: between two pictures.
         """
         self.planned(end_s, refused)
@@ -94,7 +93,3 @@ def _overlap(silences: Sequence[Silence], since_s: float, until_s: float) -> flo
             break
         total_s += min(each.until_s, until_s) - max(each.since_s, since_s)
     return total_s
-
-
-def _first(counted: Sequence[tuple[str, int]]) -> str:
-    return counted[0][0] if counted else ""
