@@ -12,10 +12,12 @@ from drives import (
     STORE,
     Drive,
     Sent,
+    ahead,
     header,
     jpeg_message,
     make,
     nanoseconds,
+    odometry_message,
     write_bag,
 )
 from nav_msgs.msg import Odometry
@@ -111,6 +113,16 @@ def test_only_inputs_are_played_latched_as_recorded_and_compressed_pictures_raw_
     assert np.array(pictures[0].data)[:3] == pytest.approx([90, 90, 90], abs=2)
     assert to_nanoseconds(pictures[0].header.stamp) == nanoseconds(9.0)
     assert pictures[0].header.frame_id == "front"
+
+
+def test_a_topic_that_is_none_of_ros_is_left_out(tmp_path: Path) -> None:
+    odd = tuple(Sent(0.1, topic, odometry_message(0.1, ahead(1.0))) for topic in ("/cam-1/odom", "/right"))
+    bag = write_bag(tmp_path / "drive", Drive(duration_s=0.2, more=odd))
+    with ros("-p", f"bag_player:bag:={bag}"):
+        player = BagPlayer()
+        with closing(player):
+            assert player.count_publishers("/right") == 1
+            assert "/cam-1/odom" not in player._outputs
 
 
 def test_all_is_played_where_that_is_asked_for(tmp_path: Path) -> None:

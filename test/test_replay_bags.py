@@ -206,7 +206,7 @@ def test_no_such_bag_no_bag_and_a_bag_of_ros_1_are_one_line_each(tmp_path: Path)
         "text.txt": "is no bag",
         "old.bag": "rosbags-convert",
         "empty": "no metadata.yaml, no .mcap and no .db3",
-        "yaml": "cannot be read as a bag",
+        "yaml": "yaml is no bag: ",
     }.items():
         result = replay(tmp_path / name, tmp_path / "out")
         assert result["status"] == "failed"
@@ -312,6 +312,21 @@ def test_stamps_of_zero_are_refused_by_name(tmp_path: Path) -> None:
     assert "without a time stamp" in result["error"]
 
 
+@pytest.mark.parametrize("before_s", [100.1 + 4.0, 1e6])
+def test_stamps_before_time_began_are_refused_by_name(tmp_path: Path, before_s: float) -> None:
+    def early(sent: Sent) -> Sent:
+        stamp = sent.message.header.stamp
+        stamp.sec, stamp.nanosec = divmod(nanoseconds(sent.log_s) - round(before_s * 1e9), 1_000_000_000)
+        return sent
+
+    drive = Drive(odometry_s=(), cameras_s={}, more=tuple(early(sent) for sent in Drive().sent()))
+    result = replay(write_bag(tmp_path / "drive", drive), tmp_path / "out")
+    told = result.get("error") or "; ".join(result["missing"])
+    assert f"{ODOMETRY_TOPIC}: a time stamp of -" in told
+    # From 1.6 s on, after a history, every half second until 5.9 s.
+    assert result.get("plans", 0) == (9 if before_s < 1e6 else 0)
+
+
 def test_a_recording_that_begins_anew_is_a_second_drive(tmp_path: Path) -> None:
     def again(time_s: float) -> list[Sent]:
         pictures = [
@@ -329,6 +344,23 @@ def test_a_recording_that_begins_anew_is_a_second_drive(tmp_path: Path) -> None:
     assert [row["driven_m"][-1] is None for row in rows[:18]] == [row["t0_s"] + 6.4 > 10.0 + 1e-6 for row in rows[:18]]
     assert core.resets == 2
     assert result["errors"]["1s"]["ade_m"] == pytest.approx(0.55)
+
+
+@pytest.mark.parametrize("ahead_s", [3600, 100_000_000])
+@pytest.mark.parametrize("topic", [ODOMETRY_TOPIC, CAMERA_TOPICS["front_wide"]])
+def test_one_stamp_far_ahead_leads_no_plan_astray(tmp_path: Path, topic: str, ahead_s: int) -> None:
+    sent = Drive(duration_s=20.0).sent()
+    (stray,) = [each for each in sent if each.topic == topic and abs(each.log_s - 8.0) < 0.01]
+    stray.message.header.stamp.sec += ahead_s
+    bag = write_bag(tmp_path / "drive", Drive(odometry_s=(), cameras_s={}, more=tuple(sent)))
+    result = replay(bag, tmp_path / "out")
+    rows = [json.loads(line) for line in (tmp_path / "out" / "drive" / "plans.jsonl").read_text().splitlines()]
+    # Of 38 plans no more are missing than a history takes, and all are where they were in the recording.
+    assert 34 <= len(rows) <= 38
+    for row in rows:
+        assert row["t0_s"] == pytest.approx(row["t0_ns"] * 1e-9 - EPOCH_S, abs=0.3)
+    assert result["errors"]["1s"]["ade_m"] == pytest.approx(0.55)
+    assert result["missing"] == []
 
 
 def test_what_was_recorded_at_one_time_may_lie_in_any_order(tmp_path: Path, expected: dict[str, Any]) -> None:

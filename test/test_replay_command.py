@@ -115,6 +115,25 @@ def test_another_checkpoint_under_the_same_name_is_another_task(tmp_path: Path) 
     assert len({task.fingerprint, before, named.fingerprint}) == 3
 
 
+@pytest.mark.parametrize("name", ["result.json", "moments.json", "timeline.json", "plans.jsonl", "plans.mcap"])
+@pytest.mark.parametrize("damage", ["", "gone"])
+def test_a_result_that_is_not_whole_is_made_again(tmp_path: Path, name: str, damage: str) -> None:
+    bag = write_bag(tmp_path / "drive", SHORT)
+    replay(bag, tmp_path / "out")
+    file = tmp_path / "out" / "drive" / name
+    file.write_text("")
+    if damage == "gone":
+        file.unlink()
+    assert finished_result(task_of(bag, tmp_path / "out")) is None
+
+
+def test_what_was_logged_since_is_another_task(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "drive", SHORT, Storage(StoragePlugin.SQLITE3))
+    replay(bag, tmp_path / "out")
+    (bag / "drive.db3-wal").write_bytes(b"more")
+    assert finished_result(task_of(bag, tmp_path / "out")) is None
+
+
 def test_a_process_that_dies_takes_no_other_bag_with_it(tmp_path: Path) -> None:
     tasks = [task_of(tmp_path / name, tmp_path) for name in ("a", "deadly", "b")]
     shares: list[float] = []

@@ -27,7 +27,6 @@ from rosbags.rosbag2 import CompressionMode, StoragePlugin
 from flatrope_planner.cli import main
 from flatrope_planner.errors import SetupError
 from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
-from flatrope_planner.evaluation.replay.cut_off_mcap import CutOffMcap
 from flatrope_planner.evaluation.replay.plan_bag import PlanBag
 from flatrope_planner.evaluation.report.recording import read_recording
 
@@ -95,7 +94,7 @@ def test_metadata_that_is_none_is_told_of(tmp_path: Path, content: bytes) -> Non
     (bag / "metadata.yaml").write_bytes(content)
     result = replay(bag, tmp_path / "out")
     assert (result["status"], result["plans"], len(result["missing"])) == ("partial", ALL_PLANS, 1)
-    assert result["missing"][0].startswith(f"{bag} cannot be read as a bag: ")
+    assert result["missing"][0].startswith(f"{bag / 'metadata.yaml'} does not describe a bag: ")
 
 
 @pytest.mark.parametrize("mode", [CompressionMode.NONE, CompressionMode.STORAGE, CompressionMode.FILE])
@@ -128,7 +127,6 @@ def test_an_mcap_without_its_last_byte_is_told_of(tmp_path: Path) -> None:
 def test_lengths_that_lie_ask_for_no_memory(tmp_path: Path, length: int, kind: int) -> None:
     file = tmp_path / "long.mcap"
     file.write_bytes(b"\x89MCAP0\r\n" + struct.pack("<BQ", kind, length) + bytes(60))
-    assert (CutOffMcap(file).message_count, CutOffMcap(file).complete) == (0, False)
     result = replay(file, tmp_path / "out")
     assert result["error"].startswith(f"{file} cannot be read as a bag")
     assert result["error"].endswith("no message could be rescued")

@@ -1,7 +1,8 @@
 """Bags by others' tools, with others' names and clocks, are read like rosbag2's; a bag is found once by any way."""
 
+import errno
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,37 @@ def test_a_bag_counts_once_by_whatever_way_it_is_reached(tmp_path: Path) -> None
     assert bags_at([drives / "nowhere"]) == {"nowhere": drives / "nowhere"}
     (drives / "round").symlink_to(drives / "round")
     assert list(bags_at([drives / "round"])) == ["round"]
+
+
+def test_results_of_an_earlier_replay_are_no_bags(tmp_path: Path) -> None:
+    for name in ("drive", "plans"):
+        replay(write_bag(tmp_path / name, Drive(duration_s=2.6)), tmp_path / "out" / "replay" / "bags")
+    found = bags_at([tmp_path])
+    assert list(found.values()) == [tmp_path / "drive", tmp_path / "plans"]
+
+
+def test_a_file_of_a_bag_is_no_bag_of_its_own(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "drive", Drive(duration_s=2.6))
+    for paths in ([bag, bag / "drive.mcap"], [bag / "drive.mcap", bag], [bag / "drive.mcap"]):
+        assert len(bags_at(paths)) == 1
+
+
+def test_a_folder_that_nobody_may_look_into_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bag, look = write_bag(tmp_path / "all" / "drive", Drive(duration_s=2.6)), Path.iterdir
+    (tmp_path / "all" / "secret").mkdir()
+
+    def closed(folder: Path) -> Iterator[Path]:
+        if folder.name == "secret":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return look(folder)
+
+    monkeypatch.setattr(Path, "iterdir", closed)
+    found = bags_at([tmp_path / "all"])
+    assert list(found.values()) == [bag, tmp_path / "all" / "secret"]
+    result = replay(found["secret"], tmp_path / "out")
+    assert result["error"] == f"{found['secret']} cannot be read: Permission denied"
+
+
+def test_a_folder_of_bags_of_ros_1_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "old.bag").write_bytes(b"#ROSBAG V2.0\n")
+    assert "rosbags-convert" in replay(tmp_path, tmp_path / "out")["error"]

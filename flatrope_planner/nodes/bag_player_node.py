@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 from rclpy.clock import Clock as NodeClock
 from rclpy.clock import ClockType
+from rclpy.exceptions import NameValidationException
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.serialization import deserialize_message
@@ -65,7 +66,7 @@ class BagPlayer(Node):
         played = self._played()
         self._outputs = {topic.name: output for topic in played if (output := self._output(topic))}
         names = {topic.name for topic in self._source.topics}
-        raw = {topic.name: raw_topic(topic, names) for topic in played}
+        raw = {topic.name: raw_topic(topic, names) for topic in played if topic.name in self._outputs}
         # Compressed topic -> who sends its pictures raw, for those who listen to that: the planner does.
         self._raw = {name: self._publisher(Image, topic) for name, topic in raw.items() if topic}
         self._clock = self.create_publisher(Clock, "/clock", qos.BRIDGE_OUTPUT)
@@ -89,14 +90,18 @@ class BagPlayer(Node):
         return played
 
     def _output(self, topic: Topic) -> Publisher | None:
-        """A publisher for the topic; None where its type is not installed."""
+        """A publisher for the topic; None where its type is not installed, or its name none of ROS."""
         package, _, name = topic.message_type.partition("/msg/")
         try:
             kind = getattr(import_module(f"{package}.msg"), name)
         except (ImportError, AttributeError):
             self.get_logger().warning(f"{topic.name} is left out: its type {topic.message_type} is not installed")
             return None
-        return self._publisher(kind, topic.name)
+        try:
+            return self._publisher(kind, topic.name)
+        except NameValidationException as err:
+            self.get_logger().warning(f"{topic.name} is left out: {reason(err)}")
+            return None
 
     def _publisher(self, kind: Any, topic: str) -> Publisher:
         return self.create_publisher(kind, topic, qos.LATCHED if topic in self._latched else qos.BRIDGE_OUTPUT)

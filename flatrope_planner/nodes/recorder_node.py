@@ -20,7 +20,9 @@ from flatrope_planner.bringup.configuration import message_definitions
 from flatrope_planner.conversion.compression import to_jpeg
 from flatrope_planner.conversion.stamps import to_nanoseconds
 from flatrope_planner.domain import seconds_to_ns
+from flatrope_planner.errors import InputError
 from flatrope_planner.evaluation.bag_writer import BagWriter
+from flatrope_planner.evaluation.replay.output_folder import writing_to
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.console import Console
 from flatrope_planner.nodes.declared import read_parameters
@@ -29,6 +31,7 @@ from flatrope_planner.nodes.running import run_node
 
 # How often new topics are looked for (s of wall time).
 SEARCH_PERIOD_S = 0.2
+WARN_EVERY_S = 5.0
 QUEUE_DEPTH = 100
 IMAGE, COMPRESSED_IMAGE = "sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage"
 # Of no use in a replay: time is in every record, and the rest is about nodes.
@@ -72,12 +75,17 @@ class RecorderNode(Node):
         self.create_timer(SEARCH_PERIOD_S, self._search, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def close(self) -> None:
-        """Complete the file and end the node."""
+        """Complete the file and end the node.
+
+        Raises:
+            SetupError: if the disk is full; what was written until then stays in the folder beside the file.
+        """
         missing = sorted(self._wanted - self._recorded)
         if missing:
             self.get_logger().warning(f"nobody published {', '.join(missing)}")
         self.destroy_node()
-        self._bag.close()
+        with writing_to(Path(self._settings.file)):
+            self._bag.close()
 
     def _search(self) -> None:
         for topic, message_type in self._new_topics():
@@ -116,17 +124,24 @@ class RecorderNode(Node):
         )
 
     def _take(self, topic: str, message_type: str, cdr: bytes) -> None:
-        self._bag.write(topic, message_type, self.get_clock().now().nanoseconds, cdr)
+        with writing_to(Path(self._settings.file)):
+            self._bag.write(topic, message_type, self.get_clock().now().nanoseconds, cdr)
 
     def _take_picture(self, topic: str, message: Image) -> None:
         stamp_ns = to_nanoseconds(message.header.stamp)
         last_ns = self._last_picture_ns.get(topic)
         # A stamp from before the last one: time began anew.
-        if last_ns is None or not 0 <= stamp_ns - last_ns < seconds_to_ns(self._settings.picture_period_s):
-            self._last_picture_ns[topic] = stamp_ns
+        if last_ns is not None and 0 <= stamp_ns - last_ns < seconds_to_ns(self._settings.picture_period_s):
+            return
+        try:
             picture = serialize_message(to_jpeg(message, self._settings.picture_quality))
-            self._bag.write(f"{topic}/compressed", COMPRESSED_IMAGE, self.get_clock().now().nanoseconds, picture)
-            self.pictures += 1
+        except InputError as err:
+            words = f"a picture of {topic} is left out: {err}"
+            self.get_logger().warning(words, throttle_duration_sec=WARN_EVERY_S)
+            return
+        self._last_picture_ns[topic] = stamp_ns
+        self._take(f"{topic}/compressed", COMPRESSED_IMAGE, picture)
+        self.pictures += 1
 
 
 def _message_class(message_type: str) -> Any:

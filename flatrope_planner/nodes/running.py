@@ -138,10 +138,14 @@ def _spin(make_node: Callable[[], RunningNode], stop: Event, *, lasting: bool) -
     executor = NodeExecutor(partial(_tell, node) if lasting else None)
     executor.add_node(node)
     try:
-        while not stop.is_set() and not node.finished:
-            executor.spin_once(timeout_sec=POLL_S)
-    finally:
-        # In this order: a transition that is under way uses the executor until it has ended.
-        node.close()
-        executor.shutdown()
+        try:
+            while not stop.is_set() and not node.finished:
+                executor.spin_once(timeout_sec=POLL_S)
+        finally:
+            # In this order: a transition that is under way uses the executor until it has ended.
+            node.close()
+            executor.shutdown()
+    except FlatropeError as err:
+        print(err, file=sys.stderr)
+        return 1
     return 0

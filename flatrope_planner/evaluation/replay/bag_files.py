@@ -1,59 +1,58 @@
 """Opens what a bag is stored in: rosbag2 folders, folders that lost their metadata, single files, packed files."""
 
-import re
-import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
-from typing import Any, Protocol, cast
+from tempfile import TemporaryDirectory
+from typing import Protocol
 
 from rosbags.interfaces import Connection
-from rosbags.rosbag2 import Reader
 
 from flatrope_planner.errors import InputError, reason
-from flatrope_planner.evaluation.replay.cut_off_mcap import CutOffMcap
-from flatrope_planner.evaluation.replay.cut_off_sqlite import CutOffSqlite, has_log
+from flatrope_planner.evaluation.replay.bag_metadata import METADATA, read_metadata
+from flatrope_planner.evaluation.replay.mcap_file import McapFile
+from flatrope_planner.evaluation.replay.mcap_records import MAGIC as MCAP_MAGIC
+from flatrope_planner.evaluation.replay.sqlite_file import SqliteFile
 from flatrope_planner.evaluation.replay.storage_files import (
     MOST_NAMED,
-    PACKED,
     files_of,
     is_storage,
     loose_bags,
     missing_parts,
     several_bags,
 )
-from flatrope_planner.evaluation.replay.unpacking import open_unpacked
-from flatrope_planner.evaluation.report.bounds import check_metadata
+from flatrope_planner.evaluation.replay.unpacking import MAGIC as ZSTD_MAGIC
+from flatrope_planner.evaluation.replay.unpacking import unpacked_pieces
+from flatrope_planner.evaluation.report.bounds import MOST_FILE_BYTES
 
-METADATA = "metadata.yaml"
-# What rosbags calls the type of a channel that has none in the index of an .mcap file.
-NO_SCHEMA = "__schemaless__"
+STORAGE: dict[str, type[McapFile] | type[SqliteFile]] = {".mcap": McapFile, ".db3": SqliteFile}
+SQLITE_MAGIC = b"SQLite format 3\0"
 EXPECTED = "expected the folder of a rosbag2 bag, or an .mcap or .db3 file, which may be packed with zstd"
 
 
 class StorageReader(Protocol):
-    """What reads a bag or a part of it: a reader of rosbags, or one for what rosbags refuses."""
+    """What reads one file of a bag."""
 
-    path: Any
-    message_count: Any
-    start_time: Any
-    end_time: Any
-    connections: Any
-
-    def messages(self, connections: Collection[Connection]) -> Iterator[tuple[Connection, int, bytes]]:
-        """Connection, time of recording (ns) and content."""
+    @property
+    def complaints(self) -> list[str]:
+        """What is missing of the file, a line each; grows while it is read."""
         ...
 
+    message_count: int
+    start_time: int
+    end_time: int
+    connections: list[Connection]
 
-CUT_OFF: dict[str, Callable[[Path], CutOffMcap | CutOffSqlite]] = {".mcap": CutOffMcap, ".db3": CutOffSqlite}
+    def messages(self, connections: Collection[Connection]) -> Iterator[tuple[Connection, int, bytes]]:
+        """Connection, time of recording (ns) and content, in the order of time."""
+        ...
 
 
 @dataclass(frozen=True)
 class Part:
-    """A bag or one of its files, opened."""
+    """A file of a bag, opened."""
 
     # As the user knows it, not where it may have been unpacked to.
     path: Path
@@ -65,7 +64,7 @@ def open_parts(path: Path, stack: ExitStack, notes: list[str]) -> list[Part]:
 
     Args:
         path: folder or file of the bag.
-        stack: closes the readers, and removes what was unpacked.
+        stack: removes what was unpacked.
         notes: takes a line for each part that is missing or damaged.
 
     Raises:
@@ -75,133 +74,110 @@ def open_parts(path: Path, stack: ExitStack, notes: list[str]) -> list[Part]:
         msg = f"{path} does not exist; {EXPECTED}"
         raise InputError(msg)
     if path.is_file():
-        return [Part(path, _open_file(path, stack, notes))]
-    if (path / METADATA).exists():
-        check_metadata(path)
-        try:
-            reader = _opened(path, stack)
-        except InputError as err:
-            # Its files may be sound, or some of them.
-            notes.append(str(err))
-        else:
-            told = _is_as_told(reader)
-            if told and is_read_in_whole(reader) and not any(has_log(file) for file in path.iterdir()):
-                return [Part(path, reader)]
-            if not told:
-                notes.append(
-                    f"{path / METADATA} tells of other topics, or of more or fewer messages, than its files hold"
-                )
-    return _open_files(path, stack, notes)
+        return _open_files([path], stack, notes)
+    files, counts = _described(path, notes)
+    parts = _open_files(files, stack, notes)
+    if not notes and _counts(parts) != counts:
+        notes.append(f"{path / METADATA} tells of other topics, or of more or fewer messages, than its files hold")
+    return parts
 
 
-def _is_as_told(bag: Any) -> bool:
-    """Whether the files of a folder hold what its metadata says."""
-    parts = bag.storage.storages
-    held = _counts(connection for part in parts for connection in part.connections)
-    return _counts(bag.connections) == held and bag.message_count == held.total()
+def _described(folder: Path, notes: list[str]) -> tuple[list[Path], Counter[tuple[str, str]]]:
+    """The files of the bag at a path, and what they hold; where that is not told, a note, and all files there are."""
+    try:
+        metadata = read_metadata(folder)
+    except InputError as err:
+        notes.append(str(err))
+    else:
+        files = [folder / name for name in metadata.files]
+        missing = [file.name for file in files if not file.is_file()]
+        if files and not missing:
+            return files, metadata.counts
+        notes.append(f"{folder / METADATA} names {', '.join(missing) or 'no file'}, which is not there")
+    files = files_of(folder)
+    if not (folder / METADATA).exists():
+        if folder.is_dir() and len(bags := list(loose_bags(folder))) > 1:
+            raise several_bags(folder, bags)
+        if missing := missing_parts(files):
+            notes.append(f"of the files of {folder} there is no {', '.join(missing[:MOST_NAMED])}")
+    elif not files:
+        msg = f"{folder} is no bag: {notes.pop()}; no .mcap and no .db3 in it"
+        raise InputError(msg)
+    if not files:
+        hint = _ros1_hint(*folder.iterdir())
+        msg = f"{folder} is no bag: no {METADATA}, no .mcap and no .db3 in it{hint}; {EXPECTED}"
+        raise InputError(msg)
+    return files, Counter()
 
 
-def is_read_in_whole(bag: Any) -> bool:
-    """Whether rosbags finds all topics of the files again in the metadata.
-
-    It does not where these tell differently by which quality of service they were offered, as rosbag2 often does.
-    """
-    return all(
-        any(
-            (told.topic, told.msgtype, told.ext) == (held.topic, held.msgtype, held.ext)
-            and (not told.digest or not held.digest or told.digest == held.digest)
-            for told in bag.connections
-        )
-        for part in bag.storage.storages
-        for held in part.connections
-    )
-
-
-def _counts(connections: Iterable[Connection]) -> Counter[tuple[str, str]]:
+def _counts(parts: Sequence[Part]) -> Counter[tuple[str, str]]:
     """Topic and type -> messages."""
     counts = Counter[tuple[str, str]]()
-    for connection in connections:
-        counts[connection.topic, connection.msgtype] += connection.msgcount
+    for part in parts:
+        for connection in part.reader.connections:
+            counts[connection.topic, connection.msgtype] += connection.msgcount
     return +counts
 
 
-def _open_files(folder: Path, stack: ExitStack, notes: list[str]) -> list[Part]:
-    """The folder's files, in the order of their numbers."""
-    files = files_of(folder)
-    if folder.is_dir() and not (folder / METADATA).exists() and len(bags := loose_bags(folder)) > 1:
-        raise several_bags(folder, list(bags))
-    if not files:
-        msg = notes.pop() if notes else f"{folder} is no bag: no {METADATA}, no .mcap and no .db3 in it; {EXPECTED}"
-        raise InputError(msg)
-    if not (folder / METADATA).exists():
-        notes.append(f"{folder} has no {METADATA}: what was recorded and never closed may be missing")
-        if missing := missing_parts(files):
-            notes.append(f"of the files of {folder} there is no {', '.join(missing[:MOST_NAMED])}")
+def _open_files(files: Sequence[Path], stack: ExitStack, notes: list[str]) -> list[Part]:
     parts: list[Part] = []
-    complaints: list[str] = []
+    errors: list[str] = []
     for file in files:
         try:
-            parts.append(Part(file, _open_file(file, stack, complaints)))
+            reader = _open_file(file, stack, notes)
         except InputError as err:
-            complaints.append(str(err))
+            errors.append(str(err))
+        else:
+            parts.append(Part(file, reader))
+            notes += reader.complaints
     if not parts:
-        raise InputError(complaints[0])
-    notes += complaints
+        raise InputError(errors[0])
+    notes += errors
     return parts
 
 
 def _open_file(file: Path, stack: ExitStack, notes: list[str]) -> StorageReader:
     if not is_storage(file):
-        is_ros1 = " (bags of ROS 1 have to be converted: rosbags-convert)" if file.suffix == ".bag" else ""
-        msg = f"{file} is no bag{is_ros1}; {EXPECTED}"
+        msg = f"{file} is no bag{_ros1_hint(file)}; {EXPECTED}"
         raise InputError(msg)
-    if file.suffix not in PACKED:
-        return _opened_or_rescued(file, stack, notes)
-    folder = Path(stack.enter_context(TemporaryDirectory(prefix="flatrope-replay-")))
-    content, complaints = folder / file.stem, list[str]()
+    content = file
     try:
-        with open_unpacked(file) as source, content.open("wb") as target:
-            shutil.copyfileobj(source, target)
-    except Exception as err:  # each library of compression has errors of its own
-        complaints.append(f"{file} cannot be unpacked to its end: {reason(err)}")
-    try:
-        reader = _opened_or_rescued(content, stack, complaints)
-    except InputError as err:
-        raise InputError(complaints[0] if complaints else _called(str(err), content, file)) from err
-    notes += [_called(complaint, content, file) for complaint in complaints]
-    return reader
-
-
-def _called(complaint: str, content: Path, file: Path) -> str:
-    """The complaint about what was unpacked, as one about the packed file."""
-    return complaint.replace(str(content), str(file))
-
-
-def _opened_or_rescued(file: Path, stack: ExitStack, notes: list[str]) -> StorageReader:
-    try:
-        if has_log(file):
-            msg = f"{file} was never completed"
-            raise InputError(msg)
-        reader = _opened(file, stack)
-        if all(connection.msgtype != NO_SCHEMA for connection in reader.connections):
-            return reader
-        error = InputError(f"{file} does not say of what type its messages are")
-    except InputError as err:
-        error = err
-    cut_off = CUT_OFF[file.suffix](file)
-    if not cut_off.message_count:
-        msg = f"{error}; no message could be rescued"
-        raise InputError(msg) from error
-    if not cut_off.complete:
-        notes.append(f"{file} is damaged or ends in the middle: {cut_off.message_count} messages could be rescued")
-    return cut_off
-
-
-def _opened(path: Path, stack: ExitStack) -> StorageReader:
-    try:
-        return cast("StorageReader", stack.enter_context(Reader(path)))
-    except Exception as err:  # damage shows in the container, its compression or its YAML, each with errors of its own
-        # What rosbags unpacks lies in a folder that is called differently each time.
-        why = re.sub(re.escape(str(Path(gettempdir(), "tmp"))) + "[^/]+/", "", reason(err))
-        msg = f"{path} cannot be read as a bag: {why}"
+        kind = _kind(file)
+        if kind is None:
+            content = Path(stack.enter_context(TemporaryDirectory(prefix="flatrope-replay-")), file.name)
+            _unpack(file, content, notes)
+            kind = _kind(content) or STORAGE[file.with_suffix("").suffix]
+        return kind(content, file)
+    except Exception as err:  # damage shows in the container or in its compression, each with errors of its own
+        msg = f"{file} cannot be read as a bag: {reason(err)}; no message could be rescued"
         raise InputError(msg) from err
+
+
+def _ros1_hint(*files: Path) -> str:
+    """What to do with bags of ROS 1, if there are any."""
+    is_ros1 = any(file.suffix == ".bag" for file in files)
+    return " (bags of ROS 1 have to be converted: rosbags-convert)" if is_ros1 else ""
+
+
+def _kind(file: Path) -> type[McapFile] | type[SqliteFile] | None:
+    """What reads the file, by how it begins, else by its name; None if it is packed."""
+    with file.open("rb") as stream:
+        beginning = stream.read(len(SQLITE_MAGIC))
+    if beginning.startswith(SQLITE_MAGIC):
+        return SqliteFile
+    if beginning.startswith(MCAP_MAGIC):
+        return McapFile
+    return None if beginning.startswith(ZSTD_MAGIC) else STORAGE.get(file.suffix)
+
+
+def _unpack(file: Path, content: Path, notes: list[str]) -> None:
+    """Unpack as much of the file as there is."""
+    try:
+        with content.open("wb") as target:
+            for piece in unpacked_pieces(file):
+                if target.tell() > MOST_FILE_BYTES:
+                    msg = f"it has more than {MOST_FILE_BYTES >> 30} GiB"
+                    raise InputError(msg)
+                target.write(piece)
+    except Exception as err:  # each library of compression has errors of its own
+        notes.append(f"{file} cannot be unpacked to its end: {reason(err)}")

@@ -3,6 +3,7 @@
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -134,8 +135,13 @@ class BagReplay:
         if not self.topics.recorded_plans:
             msg = "no recorded plans to plan at the times of"
             raise InputError(msg)
-        moments = self._source.moments(self.topics.recorded_plans)
-        return AtTimes({stamp_of(message) for moment in moments for message in moment})
+        times_ns = set[int]()
+        for moment in self._source.moments(self.topics.recorded_plans):
+            for message in moment:
+                # Those without a stamp are told of when they are measured.
+                with suppress(InputError):
+                    times_ns.add(stamp_of(message))
+        return AtTimes(times_ns)
 
     def scored(self, told: Callable[[float], None]) -> Iterator[ScoredTick]:
         """The plans; `told` hears how much of the bag has been read (0 to 1)."""
@@ -203,9 +209,16 @@ class BagReplay:
         if message.topic == self.topics.command:
             self._stepper.set_command(content.data)
         elif message.topic in self.topics.recorded_plans:
-            self.recorded_plans.take(content)
+            self._take_plan(message, content)
         else:
             self.calibration.take(message.topic, message.message_type, content)
+
+    def _take_plan(self, message: RawMessage, plan: Any) -> None:
+        stamp_of(message)
+        if self.frame_id not in ("", plan.header.frame_id):
+            msg = f"{message.topic}: a plan in {plan.header.frame_id!r}, the odometry is in {self.frame_id!r}"
+            raise InputError(msg)
+        self.recorded_plans.take(plan)
 
     def _plan(self, now_ns: int | None) -> None:
         """Plan what has fallen due at this time of the recording."""

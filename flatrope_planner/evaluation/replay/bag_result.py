@@ -17,25 +17,27 @@ from flatrope_planner.evaluation.replay.bag_replay import BagReplay, ScoredTick
 from flatrope_planner.evaluation.replay.bag_source import CDR, BagSource
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.moments import WorstMoments, shown_moment
-from flatrope_planner.evaluation.replay.output_folder import HOPELESS, cannot_write, writing_to
+from flatrope_planner.evaluation.replay.output_folder import HOPELESS, PLANS_BAG, RESULT, cannot_write, writing_to
 from flatrope_planner.evaluation.replay.plan_bag import PlanBag
+from flatrope_planner.evaluation.replay.rows import is_finite
 from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask
 from flatrope_planner.evaluation.replay.tick_times import TickTimes
 from flatrope_planner.evaluation.replay.totals import Totals
 
-RESULT, PLANS, PLANS_BAG = "result.json", "plans.jsonl", "plans.mcap"
-MOMENTS, TIMELINE = "moments.json", "timeline.json"
+PLANS, MOMENTS, TIMELINE = "plans.jsonl", "moments.json", "timeline.json"
+JSON_FILES = (RESULT, MOMENTS, TIMELINE)
 COMPLETE, PARTIAL, FAILED = "complete", "partial", "failed"
 
 
 def finished_result(task: ReplayTask) -> dict[str, Any] | None:
-    """The result that an earlier run has left, if it is this task's; a failure is tried again."""
+    """The result that an earlier run has left, if it is this task's and whole; a failure is tried again."""
     try:
-        result: dict[str, Any] = json.loads((task.folder / RESULT).read_text(encoding="utf-8"))
+        result, _, _ = (json.loads((task.folder / name).read_text(encoding="utf-8")) for name in JSON_FILES)
+        is_whole = all((task.folder / name).stat().st_size for name in (PLANS, PLANS_BAG))
     except (OSError, ValueError):
         return None
     is_ours = isinstance(result, dict) and result.get("fingerprint") == task.fingerprint
-    return result if is_ours and result.get("status") in (COMPLETE, PARTIAL) else None
+    return result if is_whole and is_ours and result.get("status") in (COMPLETE, PARTIAL) else None
 
 
 def replayed(task: ReplayTask, load: Callable[[], Contestants], told: Callable[[float], None]) -> dict[str, Any]:
@@ -143,6 +145,9 @@ def _replay_of(source: BagSource, contestants: Contestants, task: ReplayTask) ->
 
 
 def _write_plan(bag: PlanBag, scored: ScoredTick) -> None:
+    if not is_finite(scored.tick.planned.plan.trajectory):
+        # Neither a message nor a viewer is made for that.
+        return
     covered = scored.driven.covered
     known = len(covered) if covered.all() else int(np.argmin(covered))
     driven_m: Floats = scored.driven.position_m[:known]

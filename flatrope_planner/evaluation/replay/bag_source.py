@@ -16,7 +16,7 @@ from flatrope_planner.domain import ns_to_seconds
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.bag_files import Part, open_parts
 from flatrope_planner.evaluation.replay.unpacking import unpacked
-from flatrope_planner.evaluation.report.bounds import check_message
+from flatrope_planner.evaluation.report.bounds import MOST_MESSAGE_BYTES
 
 CDR = "cdr"
 # CDR begins with four bytes; then follows the header's stamp.
@@ -67,7 +67,11 @@ class BagSource:
             InputError: if nothing in it can be read.
         """
         with ExitStack() as stack:
-            self._parts = open_parts(self.path, stack, self.notes)
+            try:
+                self._parts = open_parts(self.path, stack, self.notes)
+            except OSError as err:
+                msg = f"{self.path} cannot be read: {err.strerror or err}"
+                raise InputError(msg) from err
             self.notes += _overlaps(self._parts)
             self._stack = stack.pop_all()
         return self
@@ -125,17 +129,22 @@ class BagSource:
         wanted = [c for c in reader.connections if c.topic in topics and _is_cdr(c)]
         if not wanted:
             return
-        begun_ns = last_ns = reader.start_time
         try:
             for connection, log_ns, data in reader.messages(wanted):
-                last_ns = max(last_ns, log_ns)
-                check_message(connection.topic, data)
-                message = _unpacked(bytes(data))
-                check_message(connection.topic, message)
-                yield RawMessage(connection.topic, ros_type(connection.msgtype), log_ns, message)
-        except Exception as err:  # damage shows in the container or its compression, each with errors of its own
-            read_s = (last_ns - begun_ns) * 1e-9
-            self.notes.append(f"{part.path} cannot be read beyond {read_s:.1f} s of it: {reason(err)}")
+                content = _unpacked(data)
+                if len(content) > MOST_MESSAGE_BYTES:
+                    self._note(f"{connection.topic}: messages of more than {MOST_MESSAGE_BYTES} bytes are left out")
+                else:
+                    yield RawMessage(connection.topic, ros_type(connection.msgtype), log_ns, content)
+        except OSError as err:
+            self._note(f"{part.path} cannot be read to its end: {reason(err)}")
+        for complaint in reader.complaints:
+            self._note(complaint)
+
+    def _note(self, line: str) -> None:
+        """Note what is missing, once; a bag may be read again."""
+        if line not in self.notes:
+            self.notes.append(line)
 
 
 def _overlaps(parts: Sequence[Part]) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from os.path import realpath
 from pathlib import Path
 
+from flatrope_planner.evaluation.replay.output_folder import PLANS_BAG, RESULT
 from flatrope_planner.evaluation.replay.storage_files import (
     ANY_NUMBER,
     files_of,
@@ -13,6 +14,8 @@ from flatrope_planner.evaluation.replay.storage_files import (
     unpacked_name,
 )
 from flatrope_planner.evaluation.report.bounds import METADATA_FILE
+
+RESULT_FILES = {RESULT, PLANS_BAG}
 
 
 def bags_at(paths: Sequence[Path]) -> dict[str, Path]:
@@ -24,7 +27,7 @@ def bags_at(paths: Sequence[Path]) -> dict[str, Path]:
     for path in paths:
         for bag in _bags_below(path, set()) or [path]:
             places.setdefault(realpath(bag), bag)
-    parts = {realpath(file) for bag in places.values() if not bag.is_file() for file in files_of(bag)}
+    parts = {realpath(file) for bag in places.values() if not bag.is_file() for file in _files_of(bag)}
     named: dict[str, Path] = {}
     for place, bag in places.items():
         if place in parts:
@@ -51,14 +54,31 @@ def the_bag_at(path: Path) -> Path:
 
 def _bags_below(path: Path, seen: set[str]) -> list[Path]:
     """The bags at the path; folders in `seen` were looked through already, as links may lead in a circle."""
-    if not path.is_dir() or (path / METADATA_FILE).exists():
+    if not path.is_dir():
         return [path]
-    if realpath(path) in seen:
+    try:
+        inside = sorted(path.iterdir())
+    except OSError:
+        # Whoever opens it as a bag says why it cannot be read.
+        return [path]
+    names = {each.name for each in inside}
+    if METADATA_FILE in names:
+        return [path]
+    if names >= RESULT_FILES or realpath(path) in seen:
+        # What an earlier replay has left is nothing to plan from.
         return []
     seen.add(realpath(path))
-    folders = [folder for folder in sorted(path.iterdir()) if folder.is_dir() and not folder.name.startswith(".")]
+    folders = [folder for folder in inside if folder.is_dir() and not folder.name.startswith(".")]
     below = [bag for folder in folders for bag in _bags_below(folder, seen)]
     return [path] if is_bag(path) and not below else [*loose_bags(path), *below]
+
+
+def _files_of(bag: Path) -> list[Path]:
+    try:
+        return files_of(bag)
+    except OSError:
+        # A folder that nobody may look into.
+        return []
 
 
 def _name(bag: Path) -> str:

@@ -12,6 +12,8 @@ from flatrope_planner.planning.pose import Pose, rotation_matrix
 
 # Longer chains of frames go in a circle.
 MOST_FRAMES = 32
+# How far from one the length of a rotation's quaternion may be: chains of rounded ones stay far within.
+UNIT_TOLERANCE = 0.1
 
 
 class Calibration:
@@ -38,7 +40,7 @@ class Calibration:
         """The camera behind a topic of pictures; None if the bag does not say how it looks or where it sits."""
         intrinsics, width_px, frame = self._intrinsics.get(camera_of(picture_topic), (np.zeros((3, 3)), 0, ""))
         mount = self._in_ego(frame, ego_frame)
-        if mount is None or width_px == 0 or intrinsics[0, 0] <= 0.0:
+        if mount is None or width_px == 0 or not _is_calibrated(intrinsics, mount):
             return None
         return Eye(intrinsics, width_px, mount)
 
@@ -51,6 +53,13 @@ class Calibration:
             frame, step = self._mounts[frame]
             pose = step if pose is None else _chained(step, pose)
         return None
+
+
+def _is_calibrated(intrinsics: Floats, mount: Pose) -> bool:
+    """Whether these are numbers that somebody has filled in."""
+    numbers = np.concatenate([intrinsics.ravel(), mount.position_m, mount.quaternion_xyzw])
+    is_rotation = abs(float(np.linalg.norm(mount.quaternion_xyzw)) - 1.0) < UNIT_TOLERANCE
+    return bool(np.all(np.isfinite(numbers))) and is_rotation and intrinsics[0, 0] > 0.0
 
 
 def _chained(outer: Pose, inner: Pose) -> Pose:

@@ -14,7 +14,7 @@ from rosbags.typesys.store import Typestore
 
 from flatrope_planner.bringup.configuration import message_definitions
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
-from flatrope_planner.domain import Floats
+from flatrope_planner.domain import Floats, ns_to_seconds
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.bag_writer import PACKAGE
 from flatrope_planner.evaluation.replay.bag_source import RawMessage, header_stamp_ns, ros_type
@@ -65,7 +65,7 @@ def stamp_of(message: RawMessage) -> int:
     """The stamp (ns) of a message that begins with a header, without reading the rest.
 
     Raises:
-        InputError: if the message ends before, or has no stamp.
+        InputError: if the message ends before, or has no stamp, or one before time began.
     """
     stamp_ns = header_stamp_ns(message.cdr)
     if stamp_ns is None:
@@ -73,6 +73,9 @@ def stamp_of(message: RawMessage) -> int:
         raise InputError(msg)
     if not stamp_ns:
         msg = f"{message.topic}: a message without a time stamp"
+        raise InputError(msg)
+    if stamp_ns < 0:
+        msg = f"{message.topic}: a time stamp of {ns_to_seconds(stamp_ns):.3f} s, expected one from 0 on"
         raise InputError(msg)
     return stamp_ns
 

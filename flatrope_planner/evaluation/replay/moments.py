@@ -70,9 +70,8 @@ def small_picture(image: Image) -> SmallPicture:
     """An RGB picture (H, W, 3), made small."""
     height, width = image.shape[:2]
     if width > WIDTH_PX:
-        image = np.asarray(
-            cv2.resize(image, (WIDTH_PX, round(height * WIDTH_PX / width)), interpolation=cv2.INTER_AREA)
-        )
+        size = WIDTH_PX, max(round(height * WIDTH_PX / width), 1)
+        image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA))
     return SmallPicture(_jpeg(np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2BGR), dtype=np.uint8)))
 
 

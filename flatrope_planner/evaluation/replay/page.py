@@ -6,9 +6,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from flatrope_planner.evaluation.replay.bag_result import FAILED, MOMENTS, RESULT, TIMELINE
+from flatrope_planner.evaluation.replay.bag_result import FAILED, MOMENTS, TIMELINE
 from flatrope_planner.evaluation.replay.displacement import HORIZONS_S
 from flatrope_planner.evaluation.replay.moments import RANKED_BY, WORST
+from flatrope_planner.evaluation.replay.output_folder import RESULT
 from flatrope_planner.evaluation.replay.page_charts import acceptance_chart, horizon_chart
 from flatrope_planner.evaluation.replay.page_moments import moment_card
 from flatrope_planner.evaluation.replay.page_timeline import bag_timeline, shown

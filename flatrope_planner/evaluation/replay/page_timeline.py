@@ -25,7 +25,7 @@ def shown(row: Row) -> dict[str, Any]:
     kept = ("t0_s", "rationale", "decision")
     return {
         **{name: row[name] for name in kept},
-        "speed_mps": np.array(row["speed_mps"][: round(SHOWN_PLAN_S / FUTURE_PERIOD_S)]),
+        "speed_mps": np.array(row["speed_mps"][: round(SHOWN_PLAN_S / FUTURE_PERIOD_S)], dtype=np.float64),
         "ade_m": row["errors"]["3s"].get("ade_m", np.nan),
         "committed": row["speculation"]["committed"],
         "rounds": row["speculation"]["rounds"],

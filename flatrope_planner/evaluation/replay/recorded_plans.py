@@ -1,18 +1,21 @@
 """Plans that a planner published while the bag was recorded: measured as the replay's own are."""
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
+from flatrope_planner.errors import InputError
 from flatrope_planner.evaluation.replay.displacement import HORIZONS_S, PlannedPoses, errors_by_horizon
 from flatrope_planner.evaluation.replay.driven_path import DrivenPath
 from flatrope_planner.evaluation.replay.horizon_totals import HorizonTotals, mean
 from flatrope_planner.evaluation.replay.messages import nanoseconds, placed
 from flatrope_planner.evaluation.replay.rows import rounded
+from flatrope_planner.planning.odometry import MAX_POSITION_M, UNIT_LENGTHS
 from flatrope_planner.planning.pose import Pose, rotation_matrix
 
 
@@ -32,21 +35,28 @@ class RecordedPlans:
 
     def __init__(self) -> None:
         """None yet."""
-        self._open: deque[_Recorded] = deque()
+        # By when their last point is due, then as they came: one of a time that never comes keeps no other waiting.
+        self._open: list[tuple[int, int, _Recorded]] = []
+        self._numbers = count()
         self._totals = HorizonTotals()
         # t0 (ns) -> horizon -> ADE (m), of those plans that have it.
         self._ade_m: dict[int, dict[str, float]] = {}
         self.count = 0
 
     def take(self, message: Any) -> None:
-        """Take in one message; an empty trajectory is none."""
+        """Take in one message; an empty trajectory is none.
+
+        Raises:
+            InputError: if it holds numbers that no plan has.
+        """
         if len(message.points) > 0:
-            self._open.append(_recorded(message))
+            plan = _recorded(message)
+            heappush(self._open, (plan.end_ns, next(self._numbers), plan))
 
     def measure(self, path: DrivenPath, until_ns: int | None) -> None:
         """Measure what has been driven until a time; None: everything."""
-        while self._open and (until_ns is None or self._open[0].end_ns <= until_ns):
-            plan = self._open.popleft()
+        while self._open and (until_ns is None or self._open[0][0] <= until_ns):
+            *_, plan = heappop(self._open)
             driven = path.seen_from(plan.pose_t0, plan.t0_ns, plan.poses.time_s)
             found = errors_by_horizon(plan.poses, driven)
             self._totals.add(
@@ -80,9 +90,23 @@ def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
 def _recorded(message: Any) -> _Recorded:
     pose_t0 = placed(message.ego_pose.position, message.ego_pose.orientation)
     poses = [placed(point.pose.position, point.pose.orientation) for point in message.points]
+    _require_poses([pose_t0, *poses])
     to_ego = rotation_matrix(pose_t0.quaternion_xyzw)
     offset_m = np.array([pose.position_m for pose in poses]) - pose_t0.position_m
     turned = to_ego.T @ rotation_matrix(np.array([pose.quaternion_xyzw for pose in poses]))
     time_s = np.array([nanoseconds(point.time_from_start) / NANOSECONDS_PER_SECOND for point in message.points])
+    if time_s[0] <= 0.0 or np.any(np.diff(time_s) <= 0.0):
+        msg = f"a plan of {len(time_s)} points whose times do not rise from its t0 on"
+        raise InputError(msg)
     planned = PlannedPoses(time_s, (offset_m @ to_ego)[:, :2], np.arctan2(turned[:, 1, 0], turned[:, 0, 0]))
     return _Recorded(nanoseconds(message.header.stamp), pose_t0, planned)
+
+
+def _require_poses(poses: Sequence[Pose]) -> None:
+    position_m = np.array([pose.position_m for pose in poses])
+    lengths = np.linalg.norm([pose.quaternion_xyzw for pose in poses], axis=1)
+    # Comparisons with NaN are false.
+    is_near, is_unit = np.abs(position_m) <= MAX_POSITION_M, np.abs(lengths - 1.0) <= UNIT_LENGTHS[1] - 1.0
+    if not (np.all(is_near) and np.all(is_unit)):
+        msg = f"a plan with a pose beyond {MAX_POSITION_M:g} m, or with a quaternion that is no unit one"
+        raise InputError(msg)

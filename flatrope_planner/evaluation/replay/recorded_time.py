@@ -36,6 +36,8 @@ class RecordedTime:
         self._start_ns = start_ns
         # To be added to a stamp for the time since the start (ns); None: no stamp of this drive is known.
         self._offset_ns: int | None = None
+        # The same for the drive before, which goes on if it was only pictures that began anew.
+        self._former_ns = 0
         self._is_first = True
         # The odometry's last stamp, when it was recorded, and how many have led astray since.
         self._last_ns, self._last_log_ns, self._astray = 0, start_ns, 0
@@ -53,11 +55,13 @@ class RecordedTime:
 
     def into_s(self, stamp_ns: int) -> float:
         """A stamp of the present drive as seconds into the recording."""
-        return ns_to_seconds(stamp_ns + (self._offset_ns or 0))
+        offset_ns = self._former_ns if self._offset_ns is None else self._offset_ns
+        return ns_to_seconds(stamp_ns + offset_ns)
 
     def begin_anew(self) -> None:
         """The stamps that follow are of another drive."""
-        self._offset_ns = None
+        if self._offset_ns is not None:
+            self._former_ns, self._offset_ns = self._offset_ns, None
 
     def hear_odometry(self, topic: str, stamp_ns: int, log_ns: int) -> None:
         """A pose with this stamp was recorded at this time."""

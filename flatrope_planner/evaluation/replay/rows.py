@@ -1,5 +1,6 @@
 """One plan of a replay as a row of plans.jsonl: what was planned, what was driven, how far apart they are."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 
 from flatrope_planner.domain import Floats, Plan, SpeculationStats, Trajectory, ns_to_seconds
 from flatrope_planner.evaluation.replay.contestants import PlannedMoment, comparison
-from flatrope_planner.evaluation.replay.displacement import PlannedPoses, errors_by_horizon
+from flatrope_planner.evaluation.replay.displacement import HORIZONS_S, PlannedPoses, errors_by_horizon
 from flatrope_planner.evaluation.replay.driven_path import DrivenPath, DrivenPoses
 from flatrope_planner.evaluation.replay.extended_comfort import changes
 from flatrope_planner.planning.comfort import MotionProfile, exceeded, profile_of
@@ -17,6 +18,7 @@ from flatrope_planner.planning.judgement import judge
 from flatrope_planner.planning.stated_decision import decision_of
 
 DECIMALS = 6
+NOT_FINITE = "the plan holds numbers that are not finite"
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,13 @@ class RowMaker:
         return rounded(row), driven
 
     def _comfort(self, tick: OpenTick) -> dict[str, Any]:
+        result: dict[str, Any] = {"discomforts": None, "change": None, "rationale_kept": None}
+        if not is_finite(tick.planned.plan.trajectory):
+            self._last = None
+            return result
         profile = profile_of(tick.planned.plan.trajectory, tick.ego.motion)
         last, self._last = self._last, (tick, profile)
-        discomforts = {bound.quantity: worst for bound, worst in exceeded(profile).items()}
-        result: dict[str, Any] = {"discomforts": discomforts, "change": None, "rationale_kept": None}
+        result["discomforts"] = {bound.quantity: worst for bound, worst in exceeded(profile).items()}
         if last is None or last[0].drive != tick.drive:
             return result
         apart_s = ns_to_seconds(tick.t0_ns - last[0].t0_ns)
@@ -113,9 +118,9 @@ def speculation_of(stats: SpeculationStats) -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    """Numbers of a JSON value to six decimals: more is noise of the file format."""
+    """Numbers of a JSON value to six decimals: more is noise of the file format; those that JSON has not are null."""
     if isinstance(value, float):
-        return round(value, DECIMALS)
+        return round(value, DECIMALS) if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -128,7 +133,15 @@ def planned_poses(trajectory: Trajectory) -> PlannedPoses:
     return PlannedPoses(trajectory.time_from_start_s, trajectory.position_m[:, :2], trajectory.yaw_rad)
 
 
+def is_finite(trajectory: Trajectory) -> bool:
+    """Whether all of its numbers are."""
+    numbers = trajectory.position_m, trajectory.yaw_rad, trajectory.speed_mps, trajectory.action
+    return all(bool(np.all(np.isfinite(each))) for each in numbers)
+
+
 def _errors(trajectory: Trajectory, driven: DrivenPoses) -> dict[str, Any]:
+    if not is_finite(trajectory):
+        return {horizon: {"unavailable": NOT_FINITE} for horizon in HORIZONS_S}
     found = errors_by_horizon(planned_poses(trajectory), driven)
     return {
         horizon: {"unavailable": errors} if isinstance(errors, str) else asdict(errors)
@@ -144,11 +157,13 @@ def _sampled(plan: Mapping[str, Any], samples: tuple[Trajectory, ...], driven: D
     least: dict[str, Any] = {}
     drawn: dict[str, Any] = {}
     for horizon, of_plan in plan.items():
-        if "unavailable" in of_plan:
-            least[horizon] = of_plan
-            continue
-        drawn[horizon] = {name: [errors[horizon][name] for errors in each] for name in ("ade_m", "fde_m")}
-        least[horizon] = {name: min(of_plan[name], *found) for name, found in drawn[horizon].items()}
+        known = [errors[horizon] for errors in each if "unavailable" not in errors[horizon]]
+        if known:
+            drawn[horizon] = {name: [errors[name] for errors in known] for name in ("ade_m", "fde_m")}
+        with_plan = known if "unavailable" in of_plan else [of_plan, *known]
+        least[horizon] = (
+            {name: min(errors[name] for errors in with_plan) for name in ("ade_m", "fde_m")} if with_plan else of_plan
+        )
     return {"samples": len(samples), "least_errors": least, "sample_errors": drawn}
 
 

@@ -7,10 +7,11 @@ from functools import cache
 from pathlib import Path
 
 from flatrope_planner._version import __version__
-from flatrope_planner.evaluation.replay.bag_files import METADATA
+from flatrope_planner.evaluation.replay.bag_metadata import METADATA
 from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.settings import PlannerSettings
+from flatrope_planner.evaluation.replay.sqlite_file import has_log, log_of
 from flatrope_planner.evaluation.replay.storage_files import files_of
 from flatrope_planner.planning.chance import Chance
 
@@ -42,9 +43,15 @@ class ReplayTask:
 
     @property
     def files(self) -> list[Path]:
-        """The files that the bag is made of."""
+        """The files that the bag is made of, and logs of SQLite that were not moved into them."""
+        try:
+            files = files_of(self.bag)
+        except OSError:
+            # A folder that nobody may look into.
+            return [self.bag]
         metadata = self.bag / METADATA
-        return [*files_of(self.bag), *([metadata] if metadata.exists() else [])]
+        files += [metadata] if metadata.exists() else []
+        return files + [log_of(file) for file in files if has_log(file)]
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from flatrope_planner.evaluation.replay.extended_comfort import CHANGE_BOUNDS
 from flatrope_planner.evaluation.replay.horizon_totals import NO_PLANS, HorizonTotals, mean
 from flatrope_planner.evaluation.replay.least_errors import LeastErrors
-from flatrope_planner.evaluation.replay.rows import rounded
+from flatrope_planner.evaluation.replay.rows import NOT_FINITE, rounded
 from flatrope_planner.planning.comfort import BOUNDS
 from flatrope_planner.planning.consistency import Consistency
 
@@ -31,6 +31,8 @@ class Totals:
     _errors: HorizonTotals = field(default_factory=HorizonTotals)
     _least: LeastErrors = field(default_factory=LeastErrors)
     _exceeded: Counter[str] = field(default_factory=Counter)
+    # Plans whose comfort can be told.
+    _judged: int = 0
     _comfortable: int = 0
     _changes: list[dict[str, float]] = field(default_factory=list)
     _kept: list[float] = field(default_factory=list)
@@ -48,8 +50,10 @@ class Totals:
         self.rows += 1
         self._errors.add(row["errors"])
         self._least.add(row["samples"], row["least_errors"] or {})
-        self._exceeded.update(row["discomforts"].keys())
-        self._comfortable += not row["discomforts"]
+        if row["discomforts"] is not None:
+            self._judged += 1
+            self._exceeded.update(row["discomforts"].keys())
+            self._comfortable += not row["discomforts"]
         if row["change"] is not None:
             self._changes.append(row["change"])
             self._kept.append(row["rationale_kept"])
@@ -89,12 +93,12 @@ class Totals:
                 self._differing.append(row["t0_s"])
 
     def _comfort(self) -> dict[str, Any]:
-        if not self.rows:
-            return _unavailable(NO_PLANS)
+        if not self._judged:
+            return _unavailable(NOT_FINITE if self.rows else NO_PLANS)
         within = {
-            bound.quantity.replace(" ", "_"): 1.0 - self._exceeded[bound.quantity] / self.rows for bound in BOUNDS
+            bound.quantity.replace(" ", "_"): 1.0 - self._exceeded[bound.quantity] / self._judged for bound in BOUNDS
         }
-        return {"comfortable": self._comfortable / self.rows, "within": within}
+        return {"comfortable": self._comfortable / self._judged, "within": within}
 
     def _extended_comfort(self) -> dict[str, Any]:
         if not self._changes:

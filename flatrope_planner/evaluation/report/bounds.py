@@ -7,8 +7,10 @@ from pathlib import Path
 
 from flatrope_planner.errors import InputError
 
-# A picture of 8 megapixels in bgra8 fits twice.
-MOST_MESSAGE_BYTES = 64 * 2**20
+# A picture of 8K (7680 x 4320) in bgra8 fits twice.
+MOST_MESSAGE_BYTES = 2**28
+# A chunk of an .mcap file is in memory as a whole; recorders write some megabytes.
+MOST_CHUNK_BYTES = 2**30
 # All that is read of a bag stays in memory until the report is written.
 MOST_MEMORY_BYTES = 4 * 2**30
 # A bag that is compressed as a whole is unpacked into a file.

@@ -16,7 +16,6 @@ from rosbags.rosbag2 import Reader
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats
 from flatrope_planner.errors import InputError, reason
-from flatrope_planner.evaluation.replay.bag_files import is_read_in_whole
 from flatrope_planner.evaluation.replay.bags import the_bag_at
 from flatrope_planner.evaluation.replay.storage_files import files_of
 from flatrope_planner.evaluation.report.bounds import (
@@ -137,9 +136,25 @@ def _readable(bag: Path) -> list[Path]:
     """The bag, or its files where rosbags would leave out some of what is in them."""
     if (bag / METADATA_FILE).exists():
         with Reader(bag) as reader:
-            if reader.compression_mode or is_read_in_whole(reader):
+            if reader.compression_mode or _is_read_in_whole(reader):
                 return [bag]
     return files_of(bag) or [bag]
+
+
+def _is_read_in_whole(bag: Any) -> bool:
+    """Whether rosbags finds all topics of the files again in the metadata.
+
+    It does not where these tell differently by which quality of service they were offered, as rosbag2 often does.
+    """
+    return all(
+        any(
+            (told.topic, told.msgtype, told.ext) == (held.topic, held.msgtype, held.ext)
+            and (not told.digest or not held.digest or told.digest == held.digest)
+            for told in bag.connections
+        )
+        for part in bag.storage.storages
+        for held in part.connections
+    )
 
 
 def stamp_ns(stamp: Any) -> int:

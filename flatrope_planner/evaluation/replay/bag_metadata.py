@@ -1,0 +1,49 @@
+"""metadata.yaml of a rosbag2 folder: which files are the bag, and what is said to be in them."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from ruamel.yaml import YAML
+
+from flatrope_planner.errors import InputError, reason
+from flatrope_planner.evaluation.report.bounds import check_metadata
+
+METADATA = "metadata.yaml"
+
+
+@dataclass(frozen=True)
+class BagMetadata:
+    """What a replay needs of it."""
+
+    # Names of files in the folder.
+    files: tuple[str, ...]
+    # Topic and type -> messages.
+    counts: Counter[tuple[str, str]]
+
+
+def read_metadata(folder: Path) -> BagMetadata:
+    """The description of the bag in a folder, of any version of rosbag2.
+
+    Raises:
+        InputError: if there is none, or it is none.
+    """
+    file = folder / METADATA
+    if not file.exists():
+        msg = f"{folder} has no {METADATA}: what was recorded and never closed may be missing"
+        raise InputError(msg)
+    try:
+        check_metadata(folder)
+        said = YAML(typ="safe").load(file.read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+        # Before Foxy names began with that of the folder; files elsewhere are no part of a bag.
+        files = tuple(dict.fromkeys(PurePath(path).name for path in said["relative_file_paths"]))
+        counts = Counter[tuple[str, str]]()
+        for topic in said["topics_with_message_count"]:
+            about = topic["topic_metadata"]
+            counts[about["name"], about["type"]] += int(topic["message_count"])
+    except InputError:
+        raise
+    except Exception as err:  # bytes that are no text, no YAML, or no description
+        msg = f"{file} does not describe a bag: {reason(err)}"
+        raise InputError(msg) from err
+    return BagMetadata(files, +counts)
