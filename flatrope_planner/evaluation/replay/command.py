@@ -102,10 +102,19 @@ def _results(tasks: Sequence[ReplayTask], arguments: Namespace) -> Iterator[tupl
         print(f"{len(tasks) - len(todo)} of {len(tasks)} bags were replayed before (--fresh: again)", file=sys.stderr)
     if not todo:
         return
-    line = ShareLine("replay", len(todo))
-    for result in _replayed(todo, arguments, line):
-        line.finished_one()
-        if result["status"] == FAILED and len(tasks) > 1:
-            line.say(f"flatrope: {result['error']}")
-        yield result["name"], result
+    line, kept = ShareLine("replay", len(todo)), len(tasks) - len(todo)
+    try:
+        for result in _replayed(todo, arguments, line):
+            line.finished_one()
+            if result["status"] == FAILED:
+                if len(tasks) > 1:
+                    line.say(f"flatrope: {result['error']}")
+            else:
+                kept += 1
+            yield result["name"], result
+    except KeyboardInterrupt as err:
+        line.close()
+        same = "the same command without --fresh" if arguments.fresh else "the same command"
+        msg = f"{kept} of {len(tasks)} bags are replayed and kept; {same} goes on with the others"
+        raise KeyboardInterrupt(msg) from err
     line.close()
