@@ -206,7 +206,7 @@ def test_no_such_bag_no_bag_and_a_bag_of_ros_1_are_one_line_each(tmp_path: Path)
         "text.txt": "is no bag",
         "old.bag": "rosbags-convert",
         "empty": "no metadata.yaml, no .mcap and no .db3",
-        "yaml": "yaml is no bag: ",
+        "yaml": "does not describe a bag",
     }.items():
         result = replay(tmp_path / name, tmp_path / "out")
         assert result["status"] == "failed"

@@ -101,8 +101,7 @@ def _described(folder: Path, notes: list[str]) -> tuple[list[Path], Counter[tupl
         if missing := missing_parts(files):
             notes.append(f"of the files of {folder} there is no {', '.join(missing[:MOST_NAMED])}")
     elif not files:
-        msg = f"{folder} is no bag: {notes.pop()}; no .mcap and no .db3 in it"
-        raise InputError(msg)
+        raise InputError(notes.pop())
     if not files:
         hint = _ros1_hint(*folder.iterdir())
         msg = f"{folder} is no bag: no {METADATA}, no .mcap and no .db3 in it{hint}; {EXPECTED}"
@@ -149,7 +148,7 @@ def _open_file(file: Path, stack: ExitStack, notes: list[str]) -> StorageReader:
             kind = _kind(content) or STORAGE[file.with_suffix("").suffix]
         return kind(content, file)
     except Exception as err:  # damage shows in the container or in its compression, each with errors of its own
-        msg = f"{file} cannot be read as a bag: {reason(err)}; no message could be rescued"
+        msg = f"{file} cannot be read: {reason(err)}; no message could be rescued"
         raise InputError(msg) from err
 
 
