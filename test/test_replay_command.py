@@ -246,6 +246,17 @@ def test_bad_options_are_one_line_each(bags: list[str], tmp_path: Path, capsys: 
     only = capsys.readouterr()
     assert "there is no target 'nobody/R9'; there is nano" in only.err
     assert main(["replay", bags[0], "--camera", "front_wide", "--out", str(tmp_path / "out")]) == 2
+    capsys.readouterr()
+    for options, words in {
+        ("--at-recorded", "--interval", "8"): "--interval: not allowed with argument --at-recorded",
+        ("--interval", "11"): "'11' is no number from 0.05 to 10",
+        ("--samples", "257"): "'257' is no whole number from 0 to 256",
+    }.items():
+        with pytest.raises(SystemExit):
+            main(["replay", bags[0], *options])
+        complaint = capsys.readouterr().err
+        assert words in complaint
+        assert complaint.count("\n") == 1
 
 
 def test_a_folder_stands_for_the_bags_in_it(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from drives import CheapCore, Drive, replay, write_bag
+from drives import CheapCore, Drive, Sent, ahead, odometry_message, replay, write_bag
 from stand_ins import straight
 
 from flatrope_planner.domain import SpeculationHealth
@@ -24,6 +24,13 @@ def test_what_was_planned_and_from_what(tmp_path: Path) -> None:
     drive, _ = told(replay(write_bag(tmp_path / "drive", Drive()), tmp_path / "out"))
     # Planned at 5, driven at 6 m/s: 0.1 to 3 m off.
     assert drive == "drive: 18 plans, ADE@3s 1.55 m, 2.50 tokens a round"
+
+
+def test_odometry_that_was_not_taken_is_named(tmp_path: Path) -> None:
+    other = Sent(1.0, "/gps/odom", odometry_message(1.0, ahead(6.0)))
+    result = replay(write_bag(tmp_path / "drive", Drive(duration_s=4.0, more=(other,))), tmp_path / "out")
+    assert result["topics"]["other_odometry"] == ["/gps/odom"]
+    assert told(result)[1].endswith(", odometry from /localization/kinematic_state (and not /gps/odom)")
 
 
 def test_the_comparison_has_a_verdict(tmp_path: Path) -> None:

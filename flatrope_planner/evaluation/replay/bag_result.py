@@ -157,7 +157,12 @@ def _write_plan(bag: PlanBag, scored: ScoredTick) -> None:
 def _inputs(replay: BagReplay) -> dict[str, Any]:
     topics = replay.topics
     return {
-        "topics": {"cameras": topics.cameras, "odometry": topics.odometry, "command": topics.command},
+        "topics": {
+            "cameras": topics.cameras,
+            "odometry": topics.odometry,
+            "other_odometry": list(topics.other_odometry),
+            "command": topics.command,
+        },
         "duration_s": round(replay.duration_s, 3),
         "drives": replay.drives,
         "messages": {topic: replay.messages[topic] for topic in sorted(replay.messages)},

@@ -26,7 +26,8 @@ def _lines(bag: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[str]:
     tokens = "" if tau is None else f", {tau:.2f} tokens a round"
     yield f"{bag['name']}: {bag['plans']} plans, {ade}{tokens}"
     cameras = ", ".join(f"{camera} from {topic}" for camera, topic in bag["topics"]["cameras"].items())
-    yield f"  took {cameras}, odometry from {bag['topics']['odometry']}"
+    others = ", ".join(bag["topics"]["other_odometry"])
+    yield f"  took {cameras}, odometry from {bag['topics']['odometry']}{f' (and not {others})' if others else ''}"
     if "unavailable" not in bag["compared"]:
         yield f"  against no speculation: {_verdict(bag['compared'], run['speedup'])}"
     problems = (run["problem"], run["broken_promise"])
