@@ -52,3 +52,9 @@ def test_problems_of_the_planner_are_told(tmp_path: Path) -> None:
     )
     lines = told(replay(write_bag(tmp_path / "drive", Drive(duration_s=4.0)), tmp_path / "out", Contestants(core)))
     assert lines[2:] == ["  problem: the draft is hardly ever right", "  problem: a text differs"]
+
+
+def test_cameras_that_may_be_others_are_told(tmp_path: Path) -> None:
+    result = replay(write_bag(tmp_path / "drive", Drive(duration_s=4.0)), tmp_path / "out")
+    lines = told({**result, "missing": ["a plan"], "warnings": ["two cameras show the same"]})
+    assert lines[2:] == ["  missing: a plan", "  warning: two cameras show the same"]

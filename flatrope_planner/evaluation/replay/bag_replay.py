@@ -5,9 +5,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
+from flatrope_planner.domain import Image
 from flatrope_planner.errors import InputError
 from flatrope_planner.evaluation.replay.bag_source import BagSource, RawMessage
 from flatrope_planner.evaluation.replay.calibration import Calibration
@@ -25,6 +25,7 @@ from flatrope_planner.evaluation.replay.rows import OpenTick, RowMaker
 from flatrope_planner.evaluation.replay.schedule import AtTimes, EveryPeriod, Schedule
 from flatrope_planner.evaluation.replay.stepping import Stepper
 from flatrope_planner.evaluation.replay.topics import TopicWishes, choose_topics
+from flatrope_planner.planning.camera_identity import CameraIdentity
 from flatrope_planner.planning.driven_arc import EgoMoment, driven_arc
 from flatrope_planner.planning.ego_motion import AUTO, EgoMotion
 from flatrope_planner.planning.odometry import OdometrySample
@@ -72,8 +73,8 @@ class BagReplay:
         self.topics = choose_topics(source.topics, spec.cameras, options.wishes)
         self._source, self._contestants = source, contestants
         self._store = typestore_of(source.connections)
-        decode = partial(decoded_picture, self._store)
-        self._stepper = Stepper(spec, self._schedule(options), decode, self._begin_anew)
+        self._stepper = Stepper(spec, self._schedule(options), self._decoded, self._begin_anew)
+        self._identity = CameraIdentity(self.topics.cameras)
         self._motion = EgoMotion(options.rear_axle_offset_m, options.twist_frame)
         self._cameras = {topic: camera for camera, topic in self.topics.cameras.items()}
         self._rows = RowMaker()
@@ -88,6 +89,8 @@ class BagReplay:
         # Topic -> messages that were read, and what of them was of no use.
         self.messages: Counter[str] = Counter()
         self.rejections = Rejections()
+        # What speaks against the cameras being who they are called, in words, in the order of time.
+        self.warnings: list[str] = []
         # Seconds since the bag's start, and speed driven (m/s).
         self.driven: list[tuple[float, float]] = []
         self.planning_s = 0.0
@@ -174,6 +177,12 @@ class BagReplay:
         self._path, self._drive = DrivenPath(), self._drive + 1
         self._time.begin_anew()
         self._holes.begin_anew()
+
+    def _decoded(self, message: RawMessage) -> Image:
+        image, frame_id = decoded_picture(self._store, message)
+        self._identity.look(self._cameras[message.topic], image, frame_id)
+        self.warnings += [sign for sign in self._identity.signs() if sign not in self.warnings]
+        return image
 
     def _take(self, message: RawMessage) -> None:
         """Take in one message."""

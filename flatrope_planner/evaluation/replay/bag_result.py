@@ -114,7 +114,12 @@ def _replayed(
         _write(folder / TIMELINE, replay.driven)
         holes = replay.holes()
         missing = [*source.notes, *replay.useless(), *([] if task.options.at_recorded else holes)]
-    result = {**_opening(task, PARTIAL if missing else COMPLETE), "missing": missing, **_inputs(replay)}
+    result = {
+        **_opening(task, PARTIAL if missing else COMPLETE),
+        "missing": missing,
+        "warnings": replay.warnings,
+        **_inputs(replay),
+    }
     wall_s = time.perf_counter() - started_s
     health = contestants.planner.health
     result |= {"drafter": health.drafter, "exactness": health.exactness, **totals.summary()}

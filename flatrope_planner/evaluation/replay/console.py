@@ -33,6 +33,7 @@ def _lines(bag: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[str]:
     problems = (run["problem"], run["broken_promise"])
     yield from (f"  problem: {problem}" for problem in dict.fromkeys(problems) if problem)
     yield from (f"  missing: {line}" for line in bag["missing"])
+    yield from (f"  warning: {line}" for line in bag["warnings"])
 
 
 def _verdict(compared: Mapping[str, Any], speedup: Mapping[str, Any] | None) -> str:

@@ -160,11 +160,11 @@ def _pairs_table(pairs: Iterator[tuple[str, str]]) -> str:
 
 
 def _bag_table(bags: Sequence[Mapping[str, Any]]) -> str:
-    head = "<tr><th>bag</th><th>result</th><th>s</th><th>plans</th><th>ADE@3s</th><th>missing</th></tr>"
+    head = "<tr><th>bag</th><th>result</th><th>s</th><th>plans</th><th>ADE@3s</th><th>missing, warnings</th></tr>"
     rows = []
     for bag in bags:
         status, duration_s = bag["status"], bag.get("duration_s", 0.0)
-        missing = bag["error"] if status == FAILED else "; ".join(bag["missing"])
+        missing = bag["error"] if status == FAILED else "; ".join([*bag["missing"], *bag["warnings"]])
         ade = "-" if status == FAILED else _number(bag["errors"][HEADLINE]["ade_m"], ".2f")
         rows.append(
             f'<tr><td>{escape(bag["name"])}</td><td class="{status}">{status}</td><td>{duration_s:.1f}</td>'
