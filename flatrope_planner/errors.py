@@ -28,6 +28,11 @@ def reason(err: BaseException) -> str:
     return words if len(words) <= MOST_CHARACTERS else f"{words[:MOST_CHARACTERS]} ..."
 
 
+def on_one_line(words: str) -> str:
+    """The words, where a name in them has line breaks, or bytes that are no letters, with these spelt out."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
+
+
 def import_complaint(err: ImportError) -> str:
     """What is missing, for which Python, and what to do, on one line."""
     remedy = 'source ROS 2, and build with the Python that has what is missing (README, "In a ROS 2 workspace")'

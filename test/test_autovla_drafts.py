@@ -36,8 +36,8 @@ def test_a_draft_of_another_checkpoint_is_refused_by_name(tmp_path: Path, monkey
     save_draft(tmp_path / "draft", BlockDraft(config), other.fingerprint)
     planner = load_planner(str(tmp_path / "one"), SpeculationOptions(draft=tmp_path / "draft"))
     expected = f"a draft for target {other.fingerprint}, but the target is {one.fingerprint}; train one for it"
-    assert planner.health.problem == f"the target writes alone: {tmp_path / 'draft'}: {expected}"
+    assert planner.health.problem == f"earlier texts draft alone: {tmp_path / 'draft'}: {expected}"
     assert (
-        "the target writes alone"
+        "earlier texts draft alone"
         not in load_planner(str(tmp_path / "other"), SpeculationOptions(draft=tmp_path / "draft")).health.problem
     )

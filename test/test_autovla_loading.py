@@ -309,7 +309,7 @@ def test_a_planner_plans_with_a_checkpoint(whole: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(autovla_target, "TOKEN_BUDGET", 12)
     planner = load_planner(str(whole), running=Running(device="cpu"))
     # There is no draft beside it.
-    assert "the target writes alone" in planner.health.problem
+    assert "earlier texts draft alone" in planner.health.problem
     plan, samples = planner.plan_with_samples(observation(CASES["standing"]), seed=3, samples=2)
     assert plan.rationale.complete
     assert plan.trajectory.position_m.shape == (64, 3)

@@ -111,6 +111,7 @@ def test_a_word_that_is_broken(text: str, trajectory: Trajectory, ego: DrivenArc
     [
         (Rationale(""), "the rationale is empty"),
         (Rationale(" \n"), "the rationale is empty"),
+        (Rationale("", complete=False), "the rationale is empty (the rationale was cut off)"),
         (Rationale("Banana."), "the rationale states no decision"),
         (Rationale("Keep distance to the car ahead"), "'keep distance' leaves speed and way open"),
         (Rationale("Banana", complete=False), "the rationale states no decision (the rationale was cut off)"),

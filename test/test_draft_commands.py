@@ -39,7 +39,14 @@ def test_from_drives_to_a_draft(
     draft = load_draft(out, header.fingerprint).draft
     assert isinstance(draft, BlockDraft)
     assert (draft.config.block_size, draft.config.tapped_layers, draft.config.hidden) == (4, (0, 1, 2), 48)
-    capsys.readouterr()
+    assert f"{out}: a draft that is expected to write" in capsys.readouterr().out
+    # The model that it was trained for, for instance, would be lost.
+    assert main([*train, "--out", str(weights), "--steps", "2", "--block-size", "4"]) == 2
+    assert f"--out {weights} holds a model that is not a draft" in capsys.readouterr().err
+    assert NanoTarget.load(weights).fingerprint == header.fingerprint
+    assert main(["train", "target", "--work", str(tmp_path / "w3"), "--out", str(out)]) == 2
+    assert f"--out {out} holds a model that is not a nano" in capsys.readouterr().err
+    assert not (tmp_path / "w3").exists()
     assert main([*train[:-2], "--work", str(tmp_path / "w2"), "--traces", str(tmp_path / "none")]) != 0
     assert "no traces" in capsys.readouterr().err
 

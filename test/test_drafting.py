@@ -126,11 +126,22 @@ def plans_alone(planner: VlaPlanner, alone: Plan) -> str:
     return health.problem
 
 
+def plans_with_earlier_texts(planner: VlaPlanner, alone: Plan) -> str:
+    """Plans with the half of a hybrid that needs no training; returns what it says about that."""
+    assert same(planner.plan(noise_observation(0)), alone)
+    health = planner.health
+    assert (health.drafter, health.speculating, health.broken_promise) == ("retrieval", True, "")
+    assert health.problem.startswith("earlier texts draft alone: ")
+    return health.problem
+
+
 def test_without_a_draft_it_plans_and_names_the_folder(weights: Path, alone: Plan) -> None:
     shutil.rmtree(weights / DRAFTS_FOLDER)
-    for kind in (DrafterKind.NETWORK, DrafterKind.HYBRID):
-        problem = plans_alone(load_planner(str(weights), speculating(kind)), alone)
-        assert str(weights / DRAFTS_FOLDER / FLATROPE) in problem
+    folder = weights / DRAFTS_FOLDER / FLATROPE
+    for kind, plans in ((DrafterKind.NETWORK, plans_alone), (DrafterKind.HYBRID, plans_with_earlier_texts)):
+        problem = plans(load_planner(str(weights), speculating(kind)), alone)
+        assert f"{folder / 'config.json'}: no configuration of a draft (no such file)" in problem
+        assert f"--out {folder}` trains one" in problem
     # Who needs none does not miss it.
     assert load_planner(str(weights), speculating(DrafterKind.RETRIEVAL)).health.problem == ""
 
@@ -138,7 +149,7 @@ def test_without_a_draft_it_plans_and_names_the_folder(weights: Path, alone: Pla
 def test_with_another_targets_draft_it_plans_and_names_both(weights: Path, tmp_path: Path, alone: Plan) -> None:
     theirs, mine = fingerprint(tiny_model(1).vlm), NanoTarget.load(weights).fingerprint
     save_draft(tmp_path / "theirs", eagle(), theirs)
-    problem = plans_alone(load_planner(str(weights), speculating(draft=tmp_path / "theirs")), alone)
+    problem = plans_with_earlier_texts(load_planner(str(weights), speculating(draft=tmp_path / "theirs")), alone)
     assert f"a draft for target {theirs}, but the target is {mine}" in problem
 
 
@@ -174,5 +185,5 @@ def test_without_a_corpus_the_drive_is_drafted_from_until_it_ends(weights: Path)
 
 
 def test_an_unknown_target_is_refused() -> None:
-    with pytest.raises(InputError, match="no target 'mega'; there is nano"):
+    with pytest.raises(InputError, match="no target 'mega': no such folder"):
         load_planner("mega")

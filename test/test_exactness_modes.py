@@ -75,19 +75,26 @@ def test_the_self_test_knows_an_exact_target_from_one_that_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statistics", "words"),
+    ("statistics", "draft_ms", "words"),
     [
-        (SpeculationStats(14, 0, 0, 14), "proposed nothing"),
-        (SpeculationStats(14, 90, 0, 14), "hardly ever right: 1.00 tokens a round"),
-        (SpeculationStats(4, 28, 11, 15), ""),
+        (SpeculationStats(14, 0, 0, 14), 1.0, "proposed nothing"),
+        (SpeculationStats(14, 90, 0, 14), 1.0, "hardly ever right: 1.00 tokens a round"),
+        # Alone it would take 15 / 4 of the 40 ms.
+        (SpeculationStats(4, 28, 11, 15), 141.0, "costs more than it saves: 141 ms of drafting and 40 ms of verifying"),
+        (SpeculationStats(4, 28, 11, 15), 141.0, "alone it would be about 150 ms"),
+        (SpeculationStats(4, 28, 11, 15), 100.0, ""),
+        # All was written with the prompt.
+        (SpeculationStats(0, 0, 0, 12, prefill_proposed=12, prefill_accepted=12), 900.0, ""),
     ],
 )
-def test_the_canary_complains_of_a_draft_that_does_nothing(statistics: SpeculationStats, words: str) -> None:
+def test_the_canary_complains_of_a_draft_that_is_of_no_use(
+    statistics: SpeculationStats, draft_ms: float, words: str
+) -> None:
     canary = Canary()
     for _ in range(WINDOW - 1):
-        canary.watch(statistics)
+        canary.watch(statistics, {"draft": draft_ms, "verify": 40.0})
     assert canary.complaint() == ""
-    canary.watch(statistics)
+    canary.watch(statistics, {"draft": draft_ms, "verify": 40.0})
     assert words in canary.complaint()
     assert bool(words) == bool(canary.complaint())
 

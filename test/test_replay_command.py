@@ -106,17 +106,6 @@ def test_another_bag_or_other_options_are_another_task(tmp_path: Path) -> None:
     assert finished_result(task) is None
 
 
-def test_another_checkpoint_under_the_same_name_is_another_task(tmp_path: Path) -> None:
-    bag, weights = write_bag(tmp_path / "drive", SHORT), tmp_path / "nano"
-    weights.mkdir()
-    (weights / "config.json").write_text("{}")
-    task = task_of(bag, tmp_path / "out")
-    named = replace(task, lineup=replace(task.lineup, settings=replace(task.lineup.settings, target=str(weights))))
-    before = named.fingerprint
-    (weights / "config.json").write_text('{"layers": 2}')
-    assert len({task.fingerprint, before, named.fingerprint}) == 3
-
-
 @pytest.mark.parametrize("name", ["result.json", "moments.json", "timeline.json", "plans.jsonl", "plans.mcap"])
 @pytest.mark.parametrize("damage", ["", "gone"])
 def test_a_result_that_is_not_whole_is_made_again(tmp_path: Path, name: str, damage: str) -> None:
@@ -127,6 +116,24 @@ def test_a_result_that_is_not_whole_is_made_again(tmp_path: Path, name: str, dam
     if damage == "gone":
         file.unlink()
     assert finished_result(task_of(bag, tmp_path / "out")) is None
+
+
+def test_a_bag_may_have_the_longest_name_there_is(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "short", SHORT).rename(tmp_path / ("b" * 255))
+    assert replay(bag, tmp_path / "out")["status"] == "complete"
+
+
+def test_names_may_be_of_any_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "all"
+    for name in (b"a\xffb", b"a\nb", b"a\xfeb"):
+        (folder / "new").parent.mkdir(exist_ok=True)
+        write_bag(folder / "new", SHORT).rename(folder / os.fsdecode(name))
+    (folder / os.fsdecode(b"c\xff.mcap")).write_bytes(b"none")
+    assert list(bags_at([folder])) == ["c\ufffd", "a_b", "a\ufffdb", "a\ufffdb-2"]
+    assert main(["replay", str(folder), "--out", str(tmp_path / "out"), "--interval", "5"]) == 2
+    assert [bag["status"] for bag in stable(tmp_path / "out")["bags"]] == ["failed", *["complete"] * 3]
+    assert "a\ufffdb-2" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    capsys.readouterr().out.encode()
 
 
 def test_what_was_logged_since_is_another_task(tmp_path: Path) -> None:
@@ -159,6 +166,17 @@ def test_whoever_is_interrupted_says_what_is_kept(
     kept, same = (1, "the same command without --fresh") if fresh else (2, "the same command")
     told = capsys.readouterr().err.splitlines()[-1]
     assert told == f"flatrope: interrupted: {kept} of 4 bags are replayed and kept; {same} goes on with the others"
+
+
+def test_another_checkpoint_under_the_same_name_is_another_task(tmp_path: Path) -> None:
+    bag, weights = write_bag(tmp_path / "drive", SHORT), tmp_path / "nano"
+    weights.mkdir()
+    (weights / "config.json").write_text("{}")
+    task = task_of(bag, tmp_path / "out")
+    named = replace(task, lineup=replace(task.lineup, settings=replace(task.lineup.settings, target=str(weights))))
+    before = named.fingerprint
+    (weights / "config.json").write_text('{"layers": 2}')
+    assert len({task.fingerprint, before, named.fingerprint}) == 3
 
 
 def test_a_process_that_dies_takes_no_other_bag_with_it(tmp_path: Path) -> None:
@@ -244,7 +262,7 @@ def test_bad_options_are_one_line_each(bags: list[str], tmp_path: Path, capsys: 
     assert (only.out, only.err.count("\n")) == ("", 1)
     assert main(["replay", bags[0], "--target", "nobody/R9", "--out", str(tmp_path / "out")]) == 2
     only = capsys.readouterr()
-    assert "there is no target 'nobody/R9'; there is nano" in only.err
+    assert "there is no target 'nobody/R9': no such folder" in only.err
     assert main(["replay", bags[0], "--camera", "front_wide", "--out", str(tmp_path / "out")]) == 2
     capsys.readouterr()
     for options, words in {

@@ -104,6 +104,22 @@ def test_behind_a_record_that_is_none_reading_goes_on(tmp_path: Path, layout: La
     assert result["missing"][0].startswith(f"{file} is damaged or ends in the middle: ")
 
 
+@pytest.mark.parametrize("kind", [*range(0x10), 0x46, 0x86])
+@pytest.mark.parametrize("layout", [Layout(), Layout(chunk=0)], ids=str)
+def test_a_record_of_another_kind_is_missed(tmp_path: Path, kind: int, layout: Layout) -> None:
+    file = write_mcap(tmp_path / "drive.mcap", DRIVE.sent(), layout)
+    content = bytearray(file.read_bytes())
+    place = places_of_chunks(content)[4] if layout.chunk else content.index(b"\x05", len(content) // 2)
+    changed = content[place] != kind
+    content[place] = kind
+    file.write_bytes(content)
+    result = replay(file, tmp_path / "out")
+    count = sum(result["messages"].values())
+    assert ALL_MESSAGES - 30 <= count <= ALL_MESSAGES
+    # Messages of a chunk that is none are found all the same, where they are not packed.
+    assert (result["status"], bool(result["missing"])) == (("partial", True) if changed else ("complete", False))
+
+
 @pytest.mark.parametrize("packed", ["", "lz4"])
 def test_a_file_may_break_off_anywhere(tmp_path: Path, packed: str) -> None:
     file = write_mcap(tmp_path / "drive.mcap", DRIVE.sent(), Layout(packed=packed))
@@ -142,8 +158,9 @@ def test_a_chunk_that_unpacks_without_end_is_left_out(tmp_path: Path, monkeypatc
     assert "at most 20000 are read" in result["error"]
 
 
-def test_a_summary_that_lies_is_not_believed(tmp_path: Path, expected: dict[str, Any]) -> None:
-    file = write_mcap(tmp_path / "drive.mcap", DRIVE.sent(), Layout())
+@pytest.mark.parametrize("layout", [Layout(), Layout(chunk=0)], ids=str)
+def test_a_summary_that_lies_is_not_believed(tmp_path: Path, expected: dict[str, Any], layout: Layout) -> None:
+    file = write_mcap(tmp_path / "drive.mcap", DRIVE.sent(), layout)
     content = file.read_bytes()
     begin, name = content.index(b"\x0f" + struct.pack("<Q", 4)), b"/localization/kinematic_state"
     assert name in content[begin:]

@@ -2,6 +2,7 @@
 
 import json
 import math
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from drives import (
     replay,
     write_bag,
 )
+from mcap_files import Layout, text, write_mcap
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from flatrope_planner.evaluation.replay import bag_source
@@ -73,6 +75,20 @@ def test_a_message_that_is_too_large_costs_that_message(tmp_path: Path, monkeypa
     assert result["plans"] == ALL_PLANS
     assert result["missing"] == [f"{CAMERA_TOPICS[CAMERA]}: messages of more than 10000 bytes are left out"]
     assert result["messages"][ODOMETRY_TOPIC] == 81
+
+
+@pytest.mark.parametrize("topic", [ODOMETRY_TOPIC, CAMERA_TOPICS[CAMERA]])
+def test_messages_of_another_type_on_the_same_topic_are_left_out(tmp_path: Path, topic: str) -> None:
+    # As a file of another tool may have it; rosbags and rosbag2 do not write that.
+    said = [Sent(i * 0.5 + 0.01, f"{topic}/said", make("std_msgs/String", data="no")) for i in range(4)]
+    file = write_mcap(tmp_path / "drive.mcap", Drive(duration_s=4.0, more=tuple(said)).sent(), Layout(chunk=0))
+    content = file.read_bytes().replace(text(f"{topic}/said"), text(topic))
+    # Shorter by five bytes: so are the records of the channel, in the data and in the summary.
+    long, short = (struct.pack("<Q", 4 + 4 + len(topic) + add + 4 + 3 + 4) for add in (5, 0))
+    file.write_bytes(content.replace(b"\x04" + long, b"\x04" + short))
+    result = replay(file, tmp_path / "out")
+    assert (result["plans"], result["rejected"]) == (ALL_PLANS, {topic: 4})
+    assert f"{topic}: a std_msgs/msg/String, expected " in result["missing"][0]
 
 
 SOUND_K, SOUND_TURN = (5.0, 0.0, 3.0, 0.0, 5.0, 2.0, 0.0, 0.0, 1.0), (0.5, -0.5, 0.5, -0.5)

@@ -58,7 +58,7 @@ class ConsistencyFinding:
 def compare(rationale: Rationale, trajectory: Trajectory, ego: DrivenArc) -> ConsistencyFinding:
     """Hold a finite trajectory against its rationale."""
     if not rationale.text.strip():
-        return ConsistencyFinding(Consistency.UNKNOWN, "the rationale is empty")
+        return ConsistencyFinding(Consistency.UNKNOWN, "the rationale is empty" + _cut_off(rationale))
     stated = stated_decision(rationale.text)
     if stated is None:
         return ConsistencyFinding(Consistency.UNKNOWN, "the rationale states no decision" + _cut_off(rationale))

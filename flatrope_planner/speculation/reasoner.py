@@ -42,7 +42,7 @@ class Reasoner(Generic[P, S]):
             self._test(prompt)
         decoded = self._decoder.decode(prompt, sampling)
         if self._decoder.speculating and self._drafter.name:
-            self._canary.watch(decoded.speculation)
+            self._canary.watch(decoded.speculation, decoded.stage_ms)
         return decoded
 
     def reset(self) -> None:

@@ -75,6 +75,7 @@ def capture(options: CaptureOptions) -> Mapping[str, object]:
         with get_context("spawn").Pool(options.jobs) as pool:
             for _ in with_progress(pool.imap_unordered(_capture, missing), len(missing), "drives"):
                 pass
+    print(f"{options.out}: {len(drives)} drives, {len(missing)} of them new; `flatrope train draft` learns from them")
     return {"drives": len(drives), "captured": len(missing), "out": str(options.out)}
 
 

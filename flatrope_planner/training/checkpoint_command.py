@@ -60,7 +60,7 @@ def inspect_draft(directory: Path, tapped_layers: tuple[int, ...] | None, target
         "parameters": sum(weight.numel() for weight in floats),
         "precision": sorted({str(weight.dtype).removeprefix("torch.") for weight in floats}),
         "megabytes": round((directory / WEIGHTS_FILE).stat().st_size / BYTES_PER_MEGABYTE, 2),
-        "fits": _fits(directory, stored, load_target(find_target(target_name))),
+        "fits": _fits(directory, stored, target_name),
     }
 
 
@@ -81,7 +81,7 @@ def convert_draft(
         raise InputError(msg)
     stored = read_stored(source, tapped_layers)
     target = load_target(find_target(target_name))
-    _check(source, stored, target)
+    _check(source, stored, target, target_name)
     if layout == OURS:
         converted = replace(stored, fingerprint=target.fingerprint, borrowed={})
         write_stored(out, converted, own_layout(stored.config))
@@ -128,23 +128,25 @@ def _facts(stored: StoredDraft) -> dict[str, object]:
     }
 
 
-def _fits(directory: Path, stored: StoredDraft, target: VlaTarget) -> str:
+def _fits(directory: Path, stored: StoredDraft, target_name: str) -> str:
     """Whether a draft fits, in words."""
+    target = load_target(find_target(target_name))
     try:
-        _check(directory, stored, target)
+        _check(directory, stored, target, target_name)
     except FlatropeError as err:
         return f"no: {err}"
     return "yes" if stored.fingerprint else "its sizes do; convert it to say so for good"
 
 
-def _check(directory: Path, stored: StoredDraft, target: VlaTarget) -> None:
+def _check(directory: Path, stored: StoredDraft, target: VlaTarget, target_name: str) -> None:
     """Refuse a draft that another target's parts or sizes went into.
 
     Raises:
         SetupError: when it does not fit.
     """
     if stored.fingerprint not in (None, target.fingerprint):
-        msg = f"{directory}: a draft for target {stored.fingerprint}, but the target is {target.fingerprint}"
+        there = f"the target {target_name} is {target.fingerprint}"
+        msg = f"{directory}: a draft for target {stored.fingerprint}, but {there}"
         raise SetupError(msg)
     check_sizes(directory, stored.config, target.sizes)
     parts = {EMBEDDINGS: target.parts.embeddings.weight, HEAD: target.parts.head.get_parameter("weight")}

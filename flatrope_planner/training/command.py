@@ -11,6 +11,7 @@ from flatrope_planner.simulation.world import TRAINED_FAMILIES, Split
 from flatrope_planner.training.export import export
 from flatrope_planner.training.making import Drives, make_samples
 from flatrope_planner.training.options import TargetTrainingOptions
+from flatrope_planner.training.replacing import check_replaceable
 from flatrope_planner.training.samples import list_shards
 from flatrope_planner.training.target import TargetTrainer, train
 from flatrope_planner.training.vocabulary import learn_vocabulary
@@ -51,7 +52,12 @@ def options_of(arguments: argparse.Namespace) -> TargetTrainingOptions:
 
 
 def train_target(options: TargetTrainingOptions, stage: str = "all") -> Mapping[str, object]:
-    """Run one stage, or all that are still to be done; an interrupted run goes on where it stopped."""
+    """Run one stage, or all that are still to be done; an interrupted run goes on where it stopped.
+
+    Raises:
+        InputError: when another model is where the weights are to be written.
+    """
+    check_replaceable(options.out, NanoConfig.load, "a nano")
     result: dict[str, object] = {}
     if stage in ("data", "all"):
         result["episodes_made"] = _make_data(options)

@@ -11,11 +11,13 @@ from flatrope_planner.arguments import COUNT, JOBS, SEED, add_target_argument, o
 from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.checkpoints.block import BLOCKS, LAYERS
 from flatrope_planner.speculation.checkpoints.medusa import HEADS
+from flatrope_planner.speculation.checkpoints.stored import read_stored
 from flatrope_planner.speculation.draft_checkpoint import save_draft
 from flatrope_planner.speculation.rotary import RotaryScheme
 from flatrope_planner.training.draft import DraftTrainer, DraftTrainingOptions
 from flatrope_planner.training.draft_kinds import SIZES_OF_KIND, DraftKind, DraftSizes, new_learner
 from flatrope_planner.training.draft_scoring import DraftLoss
+from flatrope_planner.training.replacing import check_replaceable
 from flatrope_planner.training.target import StopRequest
 from flatrope_planner.training.traces import read_header
 from flatrope_planner.vla.targets import find_target, load_target
@@ -104,13 +106,15 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     """Train, and write the draft when all steps are done.
 
     Raises:
-        InputError: when there are no traces, they are another target's, or the draft could not be read again.
+        InputError: when there are no traces, they are another target's, the draft could not be read again, or something
+            else is where it is to be written.
     """
     if command.sizes.kind is DraftKind.MEDUSA and command.sizes.block_size - 1 not in HEADS:
         msg = (
             f"--block-size is {command.sizes.block_size}, expected 2 to {HEADS.stop} for Medusa, a head for each place"
         )
         raise InputError(msg)
+    check_replaceable(command.out, read_stored, "a draft")
     torch.set_num_threads(command.jobs)
     header = read_header(command.training.traces)
     target = load_target(command.weights)
@@ -134,4 +138,5 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
         return result
     trainer.draft.load_state_dict(trainer.optimiser.average, strict=False)
     save_draft(command.out, trainer.draft, header.fingerprint)
+    print(f"{command.out}: a draft that is expected to write {result['expected_length']:.2f} tokens a pass")
     return {**result, "out": str(command.out)}

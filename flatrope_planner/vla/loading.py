@@ -1,12 +1,14 @@
 """From the name of a target to a planner that is ready to plan."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from flatrope_planner.errors import FlatropeError
 from flatrope_planner.planning.planner import Planner
+from flatrope_planner.speculation.block_drafter import Shape
 from flatrope_planner.speculation.drafter import Drafter, NoDrafter
 from flatrope_planner.speculation.reasoner import Reasoner
-from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions, new_drafter
+from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions, new_drafter, retrieval_of
 from flatrope_planner.vla.request import VlaPrompt, VlaState
 from flatrope_planner.vla.target import Running, VlaTarget
 from flatrope_planner.vla.targets import NANO, find_target, load_target
@@ -67,4 +69,13 @@ def _drafting(options: SpeculationOptions, target: VlaTarget, weights: Path | No
     try:
         return *new_drafter(options, target, weights), ""
     except FlatropeError as err:
-        return target, NoDrafter(), f"the target writes alone: {err}"
+        drafter, what_drafts = _without_network(options, target, weights)
+        return target, drafter, f"{what_drafts}: {err}"
+
+
+def _without_network(options: SpeculationOptions, target: VlaTarget, weights: Path | None) -> tuple[Drafter, str]:
+    """Who drafts where the drafter that was asked for cannot: of a hybrid, the half that needs no training."""
+    if options.drafter is DrafterKind.HYBRID:
+        with suppress(FlatropeError):
+            return retrieval_of(target, weights, Shape.TREE), "earlier texts draft alone"
+    return NoDrafter(), "the target writes alone"

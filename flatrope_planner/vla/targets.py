@@ -1,5 +1,6 @@
 """Which targets there are, and how one is found by what its user calls it. A new target is one more line here."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,17 +85,24 @@ def find_target(name: str) -> Path | None:
     if name == NANO:
         return None
     folder = Path(name).expanduser()
-    cached = folder if _is_folder(folder) else cached_folder(name)
+    # An empty name would be the working directory.
+    cached = folder if name and _is_folder(folder) else cached_folder(name)
     if cached is None:
-        msg = (
-            f"there is no target {name!r}; there is {NANO}, "
-            "and any folder, or Hugging Face id in the local cache, of a checkpoint of Alpamayo or AutoVLA"
-        )
-        raise InputError(msg)
-    if _model_type(cached) not in LOADERS:
-        msg = f"{cached / CONFIG_FILE}: model_type is {_model_type(cached)!r}, expected {', '.join(LOADERS)}"
+        raise InputError(_no_target(name))
+    kind = _model_type(cached)
+    if kind not in LOADERS:
+        found = f"model_type is {kind!r}" if kind else "no model_type can be read there"
+        msg = f"{cached / CONFIG_FILE}: {found}, expected {', '.join(LOADERS)}"
         raise SetupError(msg)
     return cached
+
+
+def _no_target(name: str) -> str:
+    """That there is none of that name, and what to do about it."""
+    of_a_repository = re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII) and not name.startswith(".")
+    remedy = f", or for `hf download {name}`" if of_a_repository else ""
+    expected = f"{NANO}, or a checkpoint of Alpamayo or AutoVLA: its folder, or its id in the local Hugging Face cache"
+    return f"there is no target {name!r}: no such folder and nothing in the cache; expected {expected}{remedy}"
 
 
 def _is_folder(path: Path) -> bool:

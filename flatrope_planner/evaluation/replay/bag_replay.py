@@ -187,6 +187,11 @@ class BagReplay:
     def _take(self, message: RawMessage) -> None:
         """Take in one message."""
         self.messages[message.topic] += 1
+        expected = self.topics.types_of(message.topic)
+        if message.message_type not in expected:
+            complaint = f"{message.topic}: a {message.message_type}, expected {' or '.join(expected)}"
+            self.rejections.add(message.topic, complaint)
+            return
         try:
             if message.topic in self._cameras:
                 picture = RawPicture(self._cameras[message.topic], stamp_of(message), message)

@@ -1,10 +1,12 @@
 """Replays a bag into a folder: plans.jsonl, plans.mcap, moments.json, timeline.json; result.json when all is done."""
 
+import hashlib
 import json
 import shutil
 import time
 import traceback
 from collections.abc import Callable
+from os import fsencode
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 
 from flatrope_planner.dimensions import HISTORY_SPAN_S
 from flatrope_planner.domain import Floats
-from flatrope_planner.errors import FlatropeError, InputError, reason
+from flatrope_planner.errors import FlatropeError, InputError, on_one_line, reason
 from flatrope_planner.evaluation.replay.bag_replay import BagReplay, ScoredTick
 from flatrope_planner.evaluation.replay.bag_source import CDR, BagSource
 from flatrope_planner.evaluation.replay.contestants import Contestants
@@ -51,7 +53,8 @@ def replayed(task: ReplayTask, load: Callable[[], Contestants], told: Callable[[
     Raises:
         SetupError: if results cannot be written, which is no bag's fault.
     """
-    unfinished = task.folder.with_name(f".{task.folder.name}.unfinished")
+    # A name of its own for each bag, and short, as a bag's may be as long as names can be.
+    unfinished = task.folder.with_name(f".unfinished-{hashlib.blake2b(fsencode(task.name), digest_size=8).hexdigest()}")
     shutil.rmtree(unfinished, ignore_errors=True)
     with writing_to(task.folder):
         unfinished.mkdir(parents=True)
@@ -80,7 +83,7 @@ def _result(
 
 def _failure(task: ReplayTask, error: str) -> dict[str, Any]:
     error = error if str(task.bag) in error else f"{task.bag}: {error}"
-    return {**_opening(task, FAILED), "error": error, "run": {"path": str(task.bag)}}
+    return {**_opening(task, FAILED), "error": on_one_line(error), "run": {"path": str(task.bag)}}
 
 
 def _opening(task: ReplayTask, status: str) -> dict[str, Any]:
@@ -113,11 +116,12 @@ def _replayed(
         _write(folder / MOMENTS, [shown_moment(moment, eye) for moment in moments.worst_first()])
         _write(folder / TIMELINE, replay.driven)
         holes = replay.holes()
-        missing = [*source.notes, *replay.useless(), *([] if task.options.at_recorded else holes)]
+        notes = [*source.notes, *replay.useless(), *([] if task.options.at_recorded else holes)]
+        missing = [on_one_line(note) for note in notes]
     result = {
         **_opening(task, PARTIAL if missing else COMPLETE),
         "missing": missing,
-        "warnings": replay.warnings,
+        "warnings": [on_one_line(warning) for warning in replay.warnings],
         **_inputs(replay),
     }
     wall_s = time.perf_counter() - started_s

@@ -1,6 +1,7 @@
 """Which bags are meant by what stands on the command line, and what they are called."""
 
 from collections.abc import Sequence
+from os import fsencode
 from os.path import realpath
 from pathlib import Path
 
@@ -82,6 +83,11 @@ def _files_of(bag: Path) -> list[Path]:
 
 
 def _name(bag: Path) -> str:
-    """What the bag's files are called, without what they are stored as, and without numbers if they are several."""
+    """What the bag's files are called, in letters that can be shown on one line.
+
+    Without what they are stored as, and without numbers if they are several.
+    """
     path = Path(bag.absolute())
-    return path.name if bag.is_dir() else unpacked_name(path).stem.removesuffix(ANY_NUMBER)
+    stem = unpacked_name(path).stem.removesuffix(ANY_NUMBER)
+    name = fsencode(path.name if bag.is_dir() else stem).decode(errors="replace")
+    return "".join(letter if letter.isprintable() else "_" for letter in name)

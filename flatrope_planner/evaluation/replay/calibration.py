@@ -1,5 +1,6 @@
 """How the cameras of a bag look and where they sit, as far as the bag says it."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class Calibration:
 def _is_calibrated(intrinsics: Floats, mount: Pose) -> bool:
     """Whether these are numbers that somebody has filled in."""
     numbers = np.concatenate([intrinsics.ravel(), mount.position_m, mount.quaternion_xyzw])
-    is_rotation = abs(float(np.linalg.norm(mount.quaternion_xyzw)) - 1.0) < UNIT_TOLERANCE
+    is_rotation = abs(math.hypot(*mount.quaternion_xyzw) - 1.0) < UNIT_TOLERANCE
     return bool(np.all(np.isfinite(numbers))) and is_rotation and intrinsics[0, 0] > 0.0
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from threading import Thread
 from typing import Any
 
+from flatrope_planner.errors import on_one_line
 from flatrope_planner.evaluation.replay.bag_result import FAILED, replayed
 from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask, contestants_of
 
@@ -116,6 +117,6 @@ def died(task: ReplayTask) -> Result:
         "schema": SCHEMA_VERSION,
         "name": task.name,
         "status": FAILED,
-        "error": error,
+        "error": on_one_line(error),
         "run": {"path": str(task.bag)},
     }

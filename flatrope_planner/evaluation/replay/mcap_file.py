@@ -61,6 +61,9 @@ class McapFile:
             count = f"{len(self._damaged)} of {self._chunk_count} chunks are damaged"
             first = self._damaged[min(self._damaged)]
             lines.append(f"{self._called}: {count}, and what could not be read of them is left out; the first: {first}")
+        told = sum((self._outline.told_counts or {}).values())
+        if not lines and told > self.message_count:
+            lines.append(f"{self._called}: its summary tells of {told} messages, there are {self.message_count}")
         return lines
 
     def messages(self, connections: Collection[Connection]) -> Iterator[tuple[Connection, int, bytes]]:

@@ -38,9 +38,11 @@ from flatrope_planner.evaluation.replay.mcap_records import (
 )
 from flatrope_planner.evaluation.report.bounds import MOST_MESSAGE_BYTES
 
-# What comes after the data before a file is closed.
-ENDS = (DATA_END, FOOTER)
+# What comes after the data, and the length of its content.
+ENDS = {DATA_END: 4, FOOTER: FOOTER_HEAD.size}
 FOOTER_CHECKSUM_BYTES = 4
+# What users may write is from here on; between are kinds that do not exist.
+FIRST_PRIVATE = 0x80
 
 
 @dataclass
@@ -93,6 +95,10 @@ class Descriptions:
     channels: dict[int, Channel] = field(default_factory=dict)
     schemas: dict[int, Schema] = field(default_factory=dict)
 
+    def copy(self) -> "Descriptions":
+        """The same, that does not change with these."""
+        return Descriptions(dict(self.channels), dict(self.schemas))
+
     def take(self, kind: int, content: bytes) -> None:
         """Take in a record, if it is one of these."""
         if kind == SCHEMA:
@@ -110,6 +116,8 @@ class Outline:
         """Go through an open file whose beginning is right."""
         self.chunks: list[Chunk] = []
         self.loose, self.described = LooseMessages(), Descriptions()
+        # What was known before the summary.
+        self._described_before = self.described
         # Channel -> messages, as counted on the way, and as the summary says; None if it says nothing.
         self.counts: Counter[int] = Counter()
         self.told_counts: dict[int, int] | None = None
@@ -125,13 +133,14 @@ class Outline:
             self._stream.seek(place)
             kind, length = RECORD.unpack(self._stream.read(RECORD.size))
             after = place + RECORD.size + length
-            closed |= kind in ENDS
-            if kind > 0 and after <= self._end and self._take(kind, after):
+            if ENDS.get(kind) == length and not closed:
+                closed, self._described_before = True, self.described.copy()
+            is_known = 0 < kind <= DATA_END or kind >= FIRST_PRIVATE
+            if is_known and ENDS.get(kind, length) == length and after <= self._end and self._take(kind, after):
                 place = after
             elif closed:
-                # A damaged summary is as good as none.
-                self.told_counts = None
-            if kind == FOOTER or (closed and place != after):
+                self._forget_summary()
+            if closed and (kind == FOOTER or place != after):
                 self._stream.seek(self._end - len(MAGIC))
                 self.complete &= self._stream.read() == MAGIC
                 return
@@ -184,4 +193,8 @@ class Outline:
             return
         self._stream.seek(start)
         if crc32(self._stream.read(size)) != checksum:
-            self.told_counts = None
+            self._forget_summary()
+
+    def _forget_summary(self) -> None:
+        """A damaged summary is as good as none."""
+        self.described, self.told_counts = self._described_before, None

@@ -1,5 +1,6 @@
 """Plans that a planner published while the bag was recorded: measured as the replay's own are."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from heapq import heappop, heappush
@@ -104,8 +105,8 @@ def _recorded(message: Any) -> _Recorded:
 
 def _require_poses(poses: Sequence[Pose]) -> None:
     position_m = np.array([pose.position_m for pose in poses])
-    lengths = np.linalg.norm([pose.quaternion_xyzw for pose in poses], axis=1)
-    # Comparisons with NaN are false.
+    # Unlike a root of squares, this does not overflow; comparisons with NaN are false.
+    lengths = np.array([math.hypot(*pose.quaternion_xyzw) for pose in poses])
     is_near, is_unit = np.abs(position_m) <= MAX_POSITION_M, np.abs(lengths - 1.0) <= UNIT_LENGTHS[1] - 1.0
     if not (np.all(is_near) and np.all(is_unit)):
         msg = f"a plan with a pose beyond {MAX_POSITION_M:g} m, or with a quaternion that is no unit one"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from flatrope_planner.domain import ns_to_seconds, seconds_to_ns
 from flatrope_planner.planning.stream import RESTART_SAMPLES
 
-# Nothing for longer is silence.
-SILENCE_S = 0.5
+# Nothing from a topic for longer is silence; nothing at all for longer is a pause of the recording.
+SILENCE_S, PAUSE_S = 0.5, 1.0
 # What is silent, where everything is.
 EVERYTHING = ""
 # Stamps may leap this far, and in addition so many times as far as the recorder's clock: else they lead astray.
@@ -126,6 +126,6 @@ class RecordedTime:
 
     def _add_silence(self, topic: str, now_ns: int) -> None:
         before_ns = self._newest_ns.get(topic, now_ns)
-        if now_ns - before_ns > seconds_to_ns(SILENCE_S):
+        if now_ns - before_ns > seconds_to_ns(SILENCE_S if topic else PAUSE_S):
             self.silences.append(Silence(topic, ns_to_seconds(before_ns), ns_to_seconds(now_ns)))
         self._newest_ns[topic] = max(before_ns, now_ns)

@@ -54,6 +54,16 @@ class ChosenTopics:
     # Plans of a planner that was at work when the bag was recorded.
     recorded_plans: tuple[str, ...]
 
+    def types_of(self, topic: str) -> tuple[str, ...]:
+        """What is read of a topic: another tool may have written messages of several types under one name."""
+        if topic in self.cameras.values():
+            return IMAGE, COMPRESSED_IMAGE
+        if topic == self.odometry:
+            return (ODOMETRY,)
+        if topic == self.command:
+            return (TEXT,)
+        return (PLANNED,) if topic in self.recorded_plans else (CAMERA_INFO, TRANSFORM, TRANSFORMS)
+
     @property
     def names(self) -> set[str]:
         """All of them."""

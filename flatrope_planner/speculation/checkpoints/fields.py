@@ -126,10 +126,13 @@ def read_config(directory: Path) -> Fields:
         problem, content = "", read_json(path)
         if not isinstance(content, dict):
             problem = "not an object"
+    except FileNotFoundError:
+        problem = "no such file"
     except (OSError, ValueError) as err:
         problem = (str(err).splitlines() or [type(err).__name__])[0]
     if problem:
-        msg = f"{path}: no configuration of a draft ({problem}); train one with `flatrope train draft`"
+        remedy = f"`flatrope train draft --target NAME --out {directory}` trains one"
+        msg = f"{path}: no configuration of a draft ({problem}); {remedy}"
         raise SetupError(msg)
     return Fields(path, content)
 
