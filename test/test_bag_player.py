@@ -26,6 +26,7 @@ from ros import closing, ros, spin_until
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image
 from std_msgs.msg import String
+from test_replay_origins import plain_mcap
 
 from flatrope_planner.bringup.description import play_processes, replay_processes
 from flatrope_planner.conversion.stamps import to_nanoseconds
@@ -71,6 +72,43 @@ def test_what_was_recorded_comes_as_it_was(tmp_path: Path) -> None:
 
 def test_a_bag_that_is_none_is_one_line(tmp_path: Path) -> None:
     with ros("-p", f"bag_player:bag:={tmp_path / 'nowhere'}"), pytest.raises(InputError, match="does not exist"):
+        BagPlayer()
+
+
+@pytest.mark.parametrize(
+    ("topic", "message", "why"),
+    [
+        (
+            "/planner/output/rationale_text",
+            make("std_msgs/String", data="Go."),
+            r"in it is /planner/output/rationale_text, which is no input of a planner \(everything:=true plays",
+        ),
+        (
+            "/clock",
+            make("rosgraph_msgs/Clock", clock=header(0.0, "").stamp),
+            "in it is /clock, which is no input of a planner$",
+        ),
+    ],
+)
+def test_a_bag_with_nothing_to_play_is_one_line(tmp_path: Path, topic: str, message: Any, why: str) -> None:
+    bag = write_bag(tmp_path / "drive", Drive(odometry_s=(), cameras_s={}, more=(Sent(0.0, topic, message),)))
+    words = f"^nothing in {bag} can be played: {why}"
+    with ros("-p", f"bag_player:bag:={bag}"), pytest.raises(InputError, match=words):
+        BagPlayer()
+
+
+@pytest.mark.parametrize("encoding", ["json", "protobuf"])
+def test_a_bag_in_another_encoding_is_one_line(tmp_path: Path, encoding: str) -> None:
+    bag = plain_mcap(tmp_path / "a.mcap", encoding, str)
+    words = f"its messages are encoded as {encoding}; only cdr can be played"
+    with ros("-p", f"bag_player:bag:={bag}"), pytest.raises(InputError, match=words):
+        BagPlayer()
+
+
+def test_types_that_are_not_installed_are_named(tmp_path: Path) -> None:
+    bag = plain_mcap(tmp_path / "a.mcap", "cdr", lambda _kind: "sensor_msgs/msg/Nothing")
+    words = "the types of all messages are not installed: sensor_msgs/msg/Nothing$"
+    with ros("-p", f"bag_player:bag:={bag}"), pytest.raises(InputError, match=words):
         BagPlayer()
 
 

@@ -45,7 +45,8 @@ def test_the_calibration_lies_beside_compressed_pictures_too() -> None:
 def test_the_recorder_is_told_and_rosbag2_can_be(capsys: pytest.CaptureFixture[str]) -> None:
     (recorder,) = record_processes({**CAR, "preset": MINIMAL, "file": "a.mcap", "use_sim_time": "true"})
     expected = " ".join([*CAMERAS, CAR["odometry_topic"]])
-    assert recorder.parameters == {"use_sim_time": True, "file": "a.mcap", "topics": expected}
+    needed = {"cameras": " ".join(CAMERAS), "odometry": CAR["odometry_topic"]}
+    assert recorder.parameters == {"use_sim_time": True, "file": "a.mcap", "topics": expected, **needed}
     assert main(["record", "--topics", "preset:=minimal", *(f"{name}:={value}" for name, value in CAR.items())]) == 0
     assert capsys.readouterr().out == expected + "\n"
 

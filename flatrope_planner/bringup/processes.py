@@ -59,6 +59,8 @@ class ProcessGroup:
         self._running: dict[str, subprocess.Popen[str]] = {}
         self._forwarders: dict[str, Thread] = {}
         self._last_words: dict[str, str] = {}
+        # Those that failed as they were asked to end.
+        self.failures: list[Ended] = []
 
     def __enter__(self) -> "ProcessGroup":
         try:
@@ -99,6 +101,8 @@ class ProcessGroup:
             process.wait()
         for forwarder in self._forwarders.values():
             forwarder.join(FAREWELL_S)
+        codes = {name: process.returncode for name, process in self._running.items()}
+        self.failures += [Ended(name, code, self._last_words.get(name, "")) for name, code in codes.items() if code]
         self._running.clear()
 
     def pid(self, name: str) -> int:
@@ -152,8 +156,17 @@ def command_line(process: NodeProcess) -> list[str]:
     return command
 
 
-def run(processes: Sequence[NodeProcess], environment: Mapping[str, str], write: Write = print) -> Ended | None:
-    """Run until SIGINT or SIGTERM, or until one process ends, which ends all; returns that process."""
+def run(
+    processes: Sequence[NodeProcess], environment: Mapping[str, str], write: Write = print, *, to_the_end: bool = False
+) -> Ended | None:
+    """Run until SIGINT or SIGTERM, or until one process ends, which ends all; returns that process.
+
+    Args:
+        processes: what to run.
+        environment: set for all of them, beyond the present one.
+        write: takes one line of output without its end.
+        to_the_end: a process that fails as it is asked to end is returned, too.
+    """
     asked = Event()
 
     def ask(_signal: int, _frame: FrameType | None) -> None:
@@ -167,7 +180,7 @@ def run(processes: Sequence[NodeProcess], environment: Mapping[str, str], write:
                 if ended is not None:
                     write(f"the {ended.name} {ended.how}: ending all")
                     return ended
-            return None
+        return next(iter(group.failures), None) if to_the_end else None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

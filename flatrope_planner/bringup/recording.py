@@ -46,9 +46,8 @@ def recorded_topics(chosen: Mapping[str, str]) -> tuple[str, ...]:
         InputError: on an argument that does not fit.
     """
     values = completed(RECORD_ARGUMENTS, chosen)
-    file = values[PLANNER_FILE.name] or str(config_file("planner.param.yaml"))
     planner = planner_name(values)
-    cameras = [topic_of(values, CAMERA_TOPIC, camera) for camera in cameras_of(file, planner)]
+    cameras = _camera_topics(values)
     topics = [*cameras, topic_of(values, ODOMETRY_TOPIC)]
     if values[PRESET.name] == FULL:
         said = (f"{planner}/output/{name}" for name in PLANNED)
@@ -76,9 +75,16 @@ def record_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
             "use_sim_time": values[USE_SIM_TIME.name] == "true",
             "file": values[FILE.name],
             "topics": " ".join(recorded_topics(chosen)),
+            "cameras": " ".join(_camera_topics(values)),
+            "odometry": topic_of(values, ODOMETRY_TOPIC),
         },
     )
     return (recorder,)
+
+
+def _camera_topics(values: Mapping[str, str]) -> list[str]:
+    file = values[PLANNER_FILE.name] or str(config_file("planner.param.yaml"))
+    return [topic_of(values, CAMERA_TOPIC, camera) for camera in cameras_of(file, planner_name(values))]
 
 
 def _beside(camera_topic: str) -> str:

@@ -80,7 +80,8 @@ def _record(arguments: argparse.Namespace) -> Result:
     if arguments.topics:
         print(*recorded_topics(chosen))
         return {"topics": recorded_topics(chosen)}
-    ended = run(record_processes(chosen), {})
+    # Whether the file is of use shows when it is complete.
+    ended = run(record_processes(chosen), {}, to_the_end=True)
     if ended is not None and ended.exit_code != 0:
         raise SetupError(str(ended))
     return {EXIT_CODE: EXIT_OK}

@@ -1,6 +1,7 @@
 """Writes serialized messages to one .mcap file that explains itself: every message definition is in it."""
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -63,6 +64,8 @@ class BagWriter:
         # The writer makes a folder with the storage file in it, named alike.
         self._folder = file.with_suffix(".recording")
         self._writer: Writer | None = None
+        # Whether the disk did not take what came.
+        self.failed = False
         self._connections: dict[str, Connection] = {}
         # Topics that are kept for those who come later, which is told to who plays them; to be filled by the user.
         self.latched: set[str] = set()
@@ -92,13 +95,35 @@ class BagWriter:
             self._connections[topic] = self._writer.add_connection(
                 topic, message_type, typestore=self._store, offered_qos_profiles=offered
             )
-        self._writer.write(self._connections[topic], stamp_ns, cdr)
+        try:
+            self._writer.write(self._connections[topic], stamp_ns, cdr)
+        except OSError:
+            self._fail(self._writer)
+            raise
+
+    def _fail(self, writer: Writer) -> None:
+        """What was written stays where it is: nothing completes it any more."""
+        self.failed, self._writer = True, None
+        # What is on its way may find no room either.
+        with suppress(OSError):
+            writer.abort()
 
     def close(self) -> None:
         """Complete the file and put it in its place."""
         if self._writer is not None:
-            self._writer.close()
+            try:
+                self._writer.close()
+            except OSError:
+                self._fail(self._writer)
+                raise
             (self._folder / f"{self._folder.name}.mcap").replace(self._file)
+            shutil.rmtree(self._folder)
+            self._writer = None
+
+    def discard(self) -> None:
+        """Forget what was written; an existing file stays as it is."""
+        if self._writer is not None:
+            self._writer.close()
             shutil.rmtree(self._folder)
             self._writer = None
 

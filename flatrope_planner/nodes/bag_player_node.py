@@ -4,7 +4,7 @@ Small beside `ros2 bag play`, and there where that is not.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -21,8 +21,8 @@ from sensor_msgs.msg import CompressedImage, Image
 
 from flatrope_planner.conversion.images import camera_frame, to_bgra8
 from flatrope_planner.conversion.stamps import to_time
-from flatrope_planner.errors import reason
-from flatrope_planner.evaluation.replay.bag_source import BagSource, RawMessage, Topic
+from flatrope_planner.errors import InputError, reason
+from flatrope_planner.evaluation.replay.bag_source import CDR, BagSource, RawMessage, Topic
 from flatrope_planner.evaluation.replay.bags import the_bag_at
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.declared import read_parameters
@@ -54,7 +54,7 @@ class BagPlayer(Node):
         """Open the bag and make publishers for what is in it.
 
         Raises:
-            InputError: on a parameter that is not valid, or a bag that cannot be read.
+            InputError: on a parameter that is not valid, or a bag that cannot be read or has nothing to play in it.
         """
         super().__init__("bag_player")
         self._settings = parameters = read_parameters(self, BagPlayerParameters, "bag_player.param.yaml")
@@ -65,6 +65,10 @@ class BagPlayer(Node):
         self._latched = latched_topics(self._source.connections)
         played = self._played()
         self._outputs = {topic.name: output for topic in played if (output := self._output(topic))}
+        if not self._outputs:
+            msg = self._why_nothing(played)
+            self.close()
+            raise InputError(msg)
         names = {topic.name for topic in self._source.topics}
         raw = {topic.name: raw_topic(topic, names) for topic in played if topic.name in self._outputs}
         # Compressed topic -> who sends its pictures raw, for those who listen to that: the planner does.
@@ -88,6 +92,23 @@ class BagPlayer(Node):
                 f"not played, as it is no input (everything:=true plays it, too): {' '.join(left_out)}"
             )
         return played
+
+    def _why_nothing(self, chosen: Sequence[Topic]) -> str:
+        """Why nothing can be played, in one line."""
+        encodings, topics = sorted(self._source.other_encodings), self._source.topics
+        if not topics and encodings:
+            why = f"its messages are encoded as {', '.join(encodings)}; only {CDR} can be played"
+        elif chosen:
+            why = f"the types of all messages are not installed: {', '.join(sorted({t.message_type for t in chosen}))}"
+        else:
+            names = ", ".join(topic.name for topic in topics) or "no topic with messages"
+            remedy = (
+                " (everything:=true plays what was said, too)"
+                if any(topic.name not in NEVER for topic in topics)
+                else ""
+            )
+            why = f"in it is {names}, which is no input of a planner{remedy}"
+        return "; ".join([f"nothing in {self._source.path} can be played: {why}", *self._source.notes])
 
     def _output(self, topic: Topic) -> Publisher | None:
         """A publisher for the topic; None where its type is not installed, or its name none of ROS."""

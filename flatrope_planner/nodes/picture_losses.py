@@ -5,10 +5,14 @@ from itertools import pairwise
 
 from flatrope_planner.bringup.configuration import config_file
 
+# In the name of a middleware that is Fast DDS's.
+FAST_DDS = "fastrtps"
 # Fast DDS's own segment of shared memory is this large; a picture that does not fit seldom arrives (bytes).
 LARGE_BYTES = 500_000
 # Stamps that are remembered, gaps that are enough to judge by, and the share that is a fault.
 STAMPS, GAPS_ENOUGH, SHARE_LOST = 32, 16, 0.5
+# As enough are so few that span so long: where nearly all is lost, little comes (ns).
+FEW_GAPS, LONG_NS = 6, 8_000_000_000
 # The gap that this share of all is shorter than is one period: the odd burst of a driver is none.
 PERIOD_SHARE = 0.1
 
@@ -16,9 +20,15 @@ PERIOD_SHARE = 0.1
 class PictureLosses:
     """The newest pictures of one camera."""
 
-    def __init__(self, *, raw: bool, fast_dds: bool) -> None:
-        """Know nothing yet of pictures that come raw or compressed, by Fast DDS or another middleware."""
-        self._raw, self._fast_dds = raw, fast_dds
+    def __init__(self, *, raw: bool, fast_dds: bool, share_lost: float = SHARE_LOST) -> None:
+        """Know nothing yet.
+
+        Args:
+            raw: whether the pictures come raw, not compressed.
+            fast_dds: whether they come by Fast DDS, not another middleware.
+            share_lost: from which share on there is a warning of what is lost (0 to 1).
+        """
+        self._raw, self._fast_dds, self._share_lost = raw, fast_dds, share_lost
         self._stamps_ns: deque[int] = deque(maxlen=STAMPS)
         self._size_bytes: int | None = None
 
@@ -32,22 +42,22 @@ class PictureLosses:
     def share(self) -> float | None:
         """How many of the pictures did not come, 0 to 1; None where too few came to tell."""
         gaps_ns = sorted(later - earlier for earlier, later in pairwise(self._stamps_ns))
-        if len(gaps_ns) < GAPS_ENOUGH:
+        if len(gaps_ns) < (FEW_GAPS if sum(gaps_ns) >= LONG_NS else GAPS_ENOUGH):
             return None
-        period_ns = gaps_ns[int(PERIOD_SHARE * len(gaps_ns))]
+        period_ns = gaps_ns[max(1, int(PERIOD_SHARE * len(gaps_ns)))]
         return max(0.0, 1.0 - period_ns * len(gaps_ns) / sum(gaps_ns))
 
     def warning(self) -> str:
         """What is lost and why, in words; "" for large pictures that arrive, and for all small ones."""
         share = self.share()
-        if share is None or share < SHARE_LOST or self._size_bytes is None or self._size_bytes < LARGE_BYTES:
+        if share is None or share < self._share_lost or self._size_bytes is None or self._size_bytes < LARGE_BYTES:
             return ""
         return f"about {share:.0%} of the pictures are lost, by their stamps, {self._likely(self._size_bytes)}"
 
     def silence(self) -> str:
         """What may keep large pictures of a camera that publishes from coming, in words; "" for nothing."""
         share = self.share()
-        if share is not None and share < SHARE_LOST:
+        if share is not None and share < self._share_lost:
             return ""
         if self._size_bytes is None:
             return f"perhaps as {self._cause('they')}" if self._raw else ""

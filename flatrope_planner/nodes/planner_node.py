@@ -51,7 +51,7 @@ from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.obstacles import obstacle_points
 from flatrope_planner.nodes.parameters import PlannerParameters
-from flatrope_planner.nodes.picture_losses import PictureLosses
+from flatrope_planner.nodes.picture_losses import FAST_DDS, PictureLosses
 from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
 from flatrope_planner.nodes.worker import PlanningWorker
@@ -69,7 +69,6 @@ WARN_EVERY_S = 5.0
 LIBRARIES = ("torch", "transformers", "safetensors", "tokenizers")
 READ_AT_CONFIGURE = "read at configure: deactivate and clean up, set it, then configure and activate"
 
-FAST_DDS = "fastrtps"
 IN_VAIN = "the target is told no route hints: plans are the same with this one"
 NO_FRAME = "header.frame_id is empty, and so is that of the plans: name the frame of the poses, such as map or odom"
 

@@ -47,7 +47,11 @@ class RunningNode(Protocol):
         ...
 
     def close(self) -> None:
-        """End threads and destroy the node."""
+        """End threads and destroy the node.
+
+        Raises:
+            FlatropeError: if the node has not done what it was there for.
+        """
         ...
 
     def get_logger(self) -> RcutilsLogger:
@@ -137,14 +141,23 @@ def _spin(make_node: Callable[[], RunningNode], stop: Event, *, lasting: bool) -
         return 1
     executor = NodeExecutor(partial(_tell, node) if lasting else None)
     executor.add_node(node)
+    exit_code = 0
     try:
-        try:
-            while not stop.is_set() and not node.finished:
-                executor.spin_once(timeout_sec=POLL_S)
-        finally:
-            # In this order: a transition that is under way uses the executor until it has ended.
-            node.close()
-            executor.shutdown()
+        while not stop.is_set() and not node.finished:
+            executor.spin_once(timeout_sec=POLL_S)
+    except FlatropeError as err:
+        print(err, file=sys.stderr)
+        exit_code = 1
+    finally:
+        # In this order: a transition that is under way uses the executor until it has ended.
+        exit_code = max(exit_code, _closed(node))
+        executor.shutdown()
+    return exit_code
+
+
+def _closed(node: RunningNode) -> int:
+    try:
+        node.close()
     except FlatropeError as err:
         print(err, file=sys.stderr)
         return 1

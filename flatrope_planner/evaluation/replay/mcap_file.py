@@ -12,7 +12,14 @@ from rosbags.rosbag2.storage_mcap import get_qos
 
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.mcap_outline import Chunk, Outline
-from flatrope_planner.evaluation.replay.mcap_records import MAGIC, MESSAGE, Stamped, message_in, records_in_chunk
+from flatrope_planner.evaluation.replay.mcap_records import (
+    MAGIC,
+    MESSAGE,
+    Stamped,
+    channel_of,
+    message_in,
+    records_in_chunk,
+)
 from flatrope_planner.evaluation.report.bounds import MOST_CHUNK_BYTES
 
 FORMATS = {"ros2msg": MessageDefinitionFormat.MSG, "ros2idl": MessageDefinitionFormat.IDL}
@@ -70,9 +77,9 @@ class McapFile:
         """Connection, time of recording (ns) and content."""
         wanted = {connection.id: connection for connection in connections}
         with self.path.open("rb") as stream:
-            pieces = [self._opened(stream, chunk) for chunk in self._outline.chunks]
+            pieces = [self._opened(stream, chunk, wanted) for chunk in self._outline.chunks]
             for log_ns, channel, data in merge(*pieces, self._loose(stream, wanted), key=itemgetter(0)):
-                if channel in wanted:
+                if channel != OPENED:
                     yield wanted[channel], log_ns, data
 
     def _is_as_told(self) -> bool:
@@ -101,20 +108,20 @@ class McapFile:
         self._outline.chunks = filled
         return counts
 
-    def _opened(self, stream: BinaryIO, chunk: Chunk) -> Iterator[Stamped]:
+    def _opened(self, stream: BinaryIO, chunk: Chunk, wanted: Collection[int]) -> Iterator[Stamped]:
         yield chunk.start_ns, OPENED, b""
-        yield from self._messages_in(stream, chunk)
+        yield from self._messages_in(stream, chunk, wanted)
 
-    def _messages_in(self, stream: BinaryIO, chunk: Chunk) -> list[Stamped]:
-        """The messages of a chunk in the order of time, before what is damaged in it."""
+    def _messages_in(self, stream: BinaryIO, chunk: Chunk, wanted: Collection[int] | None = None) -> list[Stamped]:
+        """What can be read of a chunk's messages, all or those of the channels wanted, in the order of time."""
         found = []
         stream.seek(chunk.place)
         try:
             content = stream.read(min(chunk.length, MOST_CHUNK_BYTES))
             for kind, record in records_in_chunk(content, chunk.breaks_off):
-                if kind == MESSAGE:
+                if kind == MESSAGE and (wanted is None or channel_of(record) in wanted):
                     found.append(message_in(record))
-                else:
+                elif kind != MESSAGE:
                     self._outline.described.take(kind, record)
         except Exception as err:  # numbers and texts that are none; each library of compression has errors of its own
             if not chunk.breaks_off:

@@ -29,6 +29,7 @@ from flatrope_planner.evaluation.replay.mcap_records import (
     SCHEMA,
     STATISTICS,
     Channel,
+    Content,
     Schema,
     channel_in,
     chunk_head,
@@ -99,7 +100,7 @@ class Descriptions:
         """The same, that does not change with these."""
         return Descriptions(dict(self.channels), dict(self.schemas))
 
-    def take(self, kind: int, content: bytes) -> None:
+    def take(self, kind: int, content: Content) -> None:
         """Take in a record, if it is one of these."""
         if kind == SCHEMA:
             number, schema = schema_in(content)
@@ -196,5 +197,7 @@ class Outline:
             self._forget_summary()
 
     def _forget_summary(self) -> None:
-        """A damaged summary is as good as none."""
-        self.described, self.told_counts = self._described_before, None
+        """A damaged summary counts only for topics and types of which the data says nothing."""
+        before, self.told_counts = self._described_before, None
+        self.described.channels |= before.channels
+        self.described.schemas |= before.schemas

@@ -34,6 +34,7 @@ _CHUNK = rb"\x06.{6}\0\0.{28}(?:\0\0\0\0|\x03\0\0\0lz4|\x04\0\0\0zstd)"
 _MESSAGE = rb"\x05.{5}\0\0\0.{22}\0[\0\x01]\0\0"
 LIKE_CHUNK, LIKE_RECORD = re.compile(_CHUNK, re.DOTALL), re.compile(_CHUNK + b"|" + _MESSAGE, re.DOTALL)
 
+Content = bytes | memoryview
 # Time, channel and content.
 Stamped = tuple[int, int, bytes]
 
@@ -68,20 +69,25 @@ def next_record(content: bytes | mmap, place: int, like: re.Pattern[bytes] = LIK
     return None
 
 
-def message_in(content: bytes) -> Stamped:
+def channel_of(content: Content) -> int:
+    """The channel of a message, without its content."""
+    return _number(content, 0)
+
+
+def message_in(content: Content) -> Stamped:
     """Of a record of that kind."""
     channel, _, log_ns, _ = MESSAGE_HEAD.unpack_from(content)
-    return log_ns, channel, content[MESSAGE_HEAD.size :]
+    return log_ns, channel, bytes(content[MESSAGE_HEAD.size :])
 
 
-def channel_in(content: bytes) -> tuple[int, Channel]:
+def channel_in(content: Content) -> tuple[int, Channel]:
     """A channel and its number."""
     topic, at = _text(content, 4)
     encoding, at = _text(content, at)
-    return _number(content, 0), Channel(topic, _number(content, 2), encoding, content[at + SIZE.size :])
+    return _number(content, 0), Channel(topic, _number(content, 2), encoding, bytes(content[at + SIZE.size :]))
 
 
-def schema_in(content: bytes) -> tuple[int, Schema]:
+def schema_in(content: Content) -> tuple[int, Schema]:
     """A schema and its number."""
     name, at = _text(content, 2)
     encoding, at = _text(content, at)
@@ -105,7 +111,7 @@ def chunk_head(stream: BinaryIO) -> tuple[int, int, int, int]:
     return start_ns, end_ns, CHUNK_HEAD.size + SIZE.size + name_bytes + LONG_SIZE.size, packed_bytes
 
 
-def records_in_chunk(content: bytes, breaks_off: bool) -> Iterator[tuple[int, bytes]]:
+def records_in_chunk(content: bytes, breaks_off: bool) -> Iterator[tuple[int, memoryview]]:
     """Kind and content of the records in a chunk; those that are not damaged come before the error.
 
     Args:
@@ -124,13 +130,14 @@ def records_in_chunk(content: bytes, breaks_off: bool) -> Iterator[tuple[int, by
     if not breaks_off and checksum and crc32(unpacked) != checksum:
         msg = "its checksum is another one"
         raise InputError(msg)
+    view = memoryview(unpacked)
     place: int | None = 0
     sound = breaks_off or len(unpacked) == size
     while place is not None and place + RECORD.size <= len(unpacked):
         kind, length = RECORD.unpack_from(unpacked, place)
         after = place + RECORD.size + length
         if kind > 0 and after <= len(unpacked):
-            yield kind, unpacked[place + RECORD.size : after]
+            yield kind, view[place + RECORD.size : after]
             place = after
         else:
             sound, place = breaks_off, next_record(unpacked, place + 1)
@@ -139,13 +146,13 @@ def records_in_chunk(content: bytes, breaks_off: bool) -> Iterator[tuple[int, by
         raise InputError(msg)
 
 
-def _text(content: bytes, at: int) -> tuple[str, int]:
+def _text(content: Content, at: int) -> tuple[str, int]:
     """A text with its length before it, and where it ends."""
     (size,) = SIZE.unpack_from(content, at)
     begin, end = at + SIZE.size, at + SIZE.size + size
-    return content[begin:end].decode(), end
+    return bytes(content[begin:end]).decode(), end
 
 
-def _number(content: bytes, at: int) -> int:
+def _number(content: Content, at: int) -> int:
     (number,) = struct.unpack_from("<H", content, at)
     return int(number)

@@ -80,7 +80,7 @@ def shown_moment(moment: Moment, eye: Eye | None) -> dict[str, Any]:
     jpeg = moment.picture.jpeg
     if eye is not None:
         image = np.asarray(cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR), dtype=np.uint8)
-        jpeg = _jpeg(drawn_into(image, moment.row, eye))
+        jpeg = _jpeg(drawn_into(image, moment.row, moment.horizon, eye))
     kept = ("t0_s", "t0_ns", "drive", "rationale", "decision", "errors", "position_m", "driven_m")
     return {
         "error_m": moment.error_m,

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from flatrope_planner.evaluation.replay.moments import RANKED_BY, WORST
 from flatrope_planner.evaluation.replay.output_folder import RESULT
 from flatrope_planner.evaluation.replay.page_charts import acceptance_chart, horizon_chart
 from flatrope_planner.evaluation.replay.page_moments import moment_card
+from flatrope_planner.evaluation.replay.page_recorded import recorded_plans_section
 from flatrope_planner.evaluation.replay.page_timeline import bag_timeline, shown
 from flatrope_planner.evaluation.replay.summary import rows_in
 from flatrope_planner.evaluation.report.frame import Frame, template
@@ -35,6 +37,7 @@ def write_page(file: Path, summary: Mapping[str, Any], folders: Sequence[Path]) 
         misses="Missed: the end is more than 2 m off.",
         horizons=horizon_chart(total["errors"]),
         table=_error_table(total["errors"]),
+        recorded=recorded_plans_section(summary["bags"]),
         moments="".join(_moments(folders)) or "<p>No plan whose future the bags know.</p>",
         timelines="".join(_timelines(folders)),
         acceptance=acceptance_chart(total["speculation"]),
@@ -83,11 +86,14 @@ def _error_table(errors: Mapping[str, Any]) -> str:
 
 
 def _moments(folders: Sequence[Path]) -> Iterator[str]:
-    """The worst moments of all bags."""
+    """The worst moments of all bags: those that are known for equally long together, as only they can be compared."""
     found = [(moment, folder.name) for folder in folders for moment in _read(folder / MOMENTS)]
     found.sort(key=lambda each: (RANKED_BY.index(each[0]["horizon"]), -each[0]["error_m"]))
-    for moment, name in found[:WORST]:
-        yield moment_card(moment, name if len(folders) > 1 else "")
+    for horizon, moments in groupby(found[:WORST], key=lambda each: each[0]["horizon"]):
+        cards = [moment_card(moment, name if len(folders) > 1 else "") for moment, name in moments]
+        cut = "" if horizon == RANKED_BY[0] else ", where the drive is known no longer"
+        yield f"<h3>By ADE over {HORIZONS_S[horizon]:g} s{cut}</h3>"
+        yield f'<div class="moments">{"".join(cards)}</div>'
 
 
 def _timelines(folders: Sequence[Path]) -> Iterator[str]:

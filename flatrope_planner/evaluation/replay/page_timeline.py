@@ -2,17 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from flatrope_planner.dimensions import FUTURE_PERIOD_S
+from flatrope_planner.domain import Floats
+from flatrope_planner.evaluation.replay.compared_paths import known_points
 from flatrope_planner.evaluation.report.svg import LEFT_PX, RIGHT_PX, Chart
 
 # Of each plan this much is drawn.
 SHOWN_PLAN_S = 2.5
 # Where the driven line breaks, and the longest stretch that a rationale is shown for.
 BREAK_S = 1.0
+# Lines through plans break where the next one is further off than so many of the usual times between two.
+BREAK_INTERVALS = 2.0
 WIDTH_PX, STRIP_PX, LOW_PX = 1080, 26, 150
 DECISIONS = ("keep", "accelerate", "slow", "stop", "left", "right", "unknown")
 MOST_WORDS = 200
@@ -22,10 +27,13 @@ Row = Mapping[str, Any]
 
 def shown(row: Row) -> dict[str, Any]:
     """What is shown of a row: of a bag of hours the rest would be gigabytes."""
-    kept = ("t0_s", "rationale", "decision")
+    kept = ("t0_s", "drive", "rationale", "decision")
     return {
         **{name: row[name] for name in kept},
         "speed_mps": np.array(row["speed_mps"][: round(SHOWN_PLAN_S / FUTURE_PERIOD_S)], dtype=np.float64),
+        # For how long the drive goes on from t0, and for how long it was looked at.
+        "driven_s": known_points(row) * FUTURE_PERIOD_S,
+        "seen_s": len(row["driven_m"]) * FUTURE_PERIOD_S,
         "ade_m": row["errors"]["3s"].get("ade_m", np.nan),
         "committed": row["speculation"]["committed"],
         "rounds": row["speculation"]["rounds"],
@@ -92,8 +100,22 @@ def _line(rows: Sequence[Row], values: Sequence[float], span: tuple[float, float
     known = [value for value in values if np.isfinite(value)]
     label, name = style
     chart = Chart(span, (0.0, max(max(known, default=1.0) * 1.1, 0.1)), "time, s", label, WIDTH_PX, LOW_PX)
-    chart.line(np.array([row["t0_s"] for row in rows]), np.array(values), name)
+    t0_s, breaks = np.array([row["t0_s"] for row in rows]), breaks_before(rows)
+    chart.line(np.insert(t0_s, breaks, np.nan), np.insert(np.array(values, dtype=np.float64), breaks, np.nan), name)
     return chart.svg()
+
+
+def breaks_before(rows: Sequence[Row]) -> list[int]:
+    """Which rows no line leads to from the one before: the drive began anew or jumped, or plans are missing between."""
+    apart_s: Floats = np.diff([row["t0_s"] for row in rows])
+    longest_s = BREAK_INTERVALS * float(np.median(apart_s)) if len(apart_s) else 0.0
+    return [
+        index
+        for index, (last, row) in enumerate(pairwise(rows), start=1)
+        if last["drive"] != row["drive"]
+        or row["t0_s"] - last["t0_s"] > longest_s
+        or last["driven_s"] < min(row["t0_s"] - last["t0_s"], last["seen_s"]) - FUTURE_PERIOD_S
+    ]
 
 
 def _words(rows: Sequence[Row]) -> str:

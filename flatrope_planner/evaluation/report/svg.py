@@ -45,14 +45,21 @@ class Chart:
         return self.height_px - BOTTOM_PX - share * (self.height_px - TOP_PX - BOTTOM_PX)
 
     def line(self, x: Floats, y: Floats, style: str) -> None:
-        """A line through the points; it breaks where one is not finite, and ends where the x axis ends."""
-        path, pen_down = [], False
+        """A line through the points; it breaks where one is not finite, and ends where the x axis ends.
+
+        A point that stands alone is a dot.
+        """
+        stretches: list[list[str]] = [[]]
         for a, b in zip(x.tolist(), y.tolist(), strict=True):
-            drawable = math.isfinite(a + b) and self.x_range[0] <= a <= self.x_range[1]
-            if drawable:
-                path.append(f"{'L' if pen_down else 'M'}{self.x_px(a):.1f},{self.y_px(b):.1f}")
-            pen_down = drawable
-        self._parts.append(f'<path class="{style}" d="{"".join(path)}"/>')
+            if math.isfinite(a + b) and self.x_range[0] <= a <= self.x_range[1]:
+                stretches[-1].append(f"{self.x_px(a):.1f},{self.y_px(b):.1f}")
+            elif stretches[-1]:
+                stretches.append([])
+        path = "".join(f"M{'L'.join(points)}" for points in stretches if len(points) > 1)
+        dots = "".join(f"M{points[0]}h0" for points in stretches if len(points) == 1)
+        self._parts.append(f'<path class="{style}" d="{path}"/>')
+        if dots:
+            self._parts.append(f'<path class="{style} dot" d="{dots}"/>')
 
     def band(self, x_from: float, x_to: float, text: str, style: str) -> None:
         """A labelled stretch of the x axis, behind everything else."""
