@@ -15,6 +15,7 @@ from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import ns_to_seconds
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.bag_files import Part, open_parts
+from flatrope_planner.evaluation.replay.bag_metadata import METADATA
 from flatrope_planner.evaluation.replay.unpacking import unpacked
 from flatrope_planner.evaluation.report.bounds import MOST_MESSAGE_BYTES
 
@@ -72,7 +73,8 @@ class BagSource:
             except OSError as err:
                 msg = f"{self.path} cannot be read: {err.strerror or err}"
                 raise InputError(msg) from err
-            self.notes += _overlaps(self._parts)
+            if not (self.path / METADATA).exists():
+                self.notes += _overlaps(self._parts)
             self._stack = stack.pop_all()
         return self
 
