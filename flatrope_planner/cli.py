@@ -49,6 +49,8 @@ def main(argv: list[str] | None = None) -> int:
         if err.filename is None:
             raise
         return _complain(f"{err.filename}: {err.strerror}", EXIT_BAD_INPUT)
+    except MemoryError:
+        return _complain("expected more memory than there is", EXIT_BAD_INPUT)
     except ModuleNotFoundError as err:
         return _complain(f"{err.name} is not installed: run `make setup`, or source ROS 2", EXIT_BAD_INPUT)
     except KeyboardInterrupt as err:

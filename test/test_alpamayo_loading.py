@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -23,8 +25,8 @@ from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.alpamayo.vocabulary import marks_of
 from flatrope_planner.vla.checkpoint import weights as checkpoint_weights
-from flatrope_planner.vla.container_memory import left_in_container
 from flatrope_planner.vla.loading import load_planner
+from flatrope_planner.vla.memory_limits import left_in_container, left_in_process
 from flatrope_planner.vla.target import Running
 from flatrope_planner.vla.targets import find_target, load_target
 
@@ -67,19 +69,36 @@ CONFIG_FAULTS: list[tuple[dict[str, object], str]] = [
     ({"model_type": "llama"}, r"model_type is 'llama', expected alpamayo_r1 or alpamayo1_5"),
     ({"vlm_backend": "internvl"}, r"vlm_backend is 'internvl', expected 'qwenvl3'"),
     ({"vlm_name_or_path": "nvidia/nowhere"}, r"vlm_name_or_path is 'nvidia/nowhere'; expected its config\.json in"),
+    ({"vlm_name_or_path": "."}, r"vlm_name_or_path is '\.'; expected its config\.json in"),
+    ({"vlm_name_or_path": "a" * 5000}, r"vlm_name_or_path is 'a+ \.\.\., expected a string of at most"),
     ({"diffusion_cfg___target_": "a.b.DDPM"}, r"diffusion_cfg\._target_ is 'a\.b\.DDPM', expected a path that ends in"),
     ({"diffusion_cfg": None}, r"diffusion_cfg is missing, expected an object"),
-    ({"action_space_cfg__n_waypoints": 32}, r"action_space_cfg\.n_waypoints is 32, expected 64"),
-    ({"action_space_cfg__v_ridge": 0.5}, r"action_space_cfg\.v_ridge is 0\.5, expected 0\.0001"),
+    ({"action_space_cfg__n_waypoints": 0}, r"action_space_cfg\.n_waypoints is 0, expected a whole number from 1"),
+    ({"action_space_cfg__dt": 0.2}, r"action_space_cfg\.dt is 0\.2, expected 0\.1"),
+    ({"action_space_cfg__v_ridge": 0}, r"action_space_cfg\.v_ridge is 0, expected a number above zero, without which"),
+    ({"action_space_cfg__a_lambda": -1.0}, r"action_space_cfg\.a_lambda is -1\.0, expected a number not below zero"),
     ({"action_space_cfg__accel_std": "wide"}, r"action_space_cfg\.accel_std is 'wide', expected a number"),
     ({"hist_traj_tokenizer_cfg__predict_yaw": True}, r"predict_yaw is True, expected False"),
     ({"expert_cfg__head_dim": 8}, r"expert_cfg\.head_dim is 8, expected 16"),
     ({"expert_cfg__num_attention_heads": 3}, r"num_attention_heads is 3, expected a multiple of 2 key-value heads"),
+    ({"expert_cfg__num_hidden_layers": 5}, r"expert_cfg\.num_hidden_layers is 5, expected a whole number from 1 to 4"),
+    (
+        {"expert_cfg__hidden_size": "wide"},
+        r"config\.json: expert_cfg is none of a text model of Qwen3-VL \(.*hidden_size",
+    ),
+    ({"expert_cfg__rope_scaling": "x"}, r"expert_cfg\.rope_scaling is 'x', expected an object"),
+    (
+        {"action_in_proj_cfg__num_enc_layers": 10**9},
+        r"num_enc_layers is 1000000000, expected a whole number from 1 to 1024",
+    ),
+    ({"action_in_proj_cfg__max_freq": 0}, r"action_in_proj_cfg\.max_freq is 0, expected a number above zero"),
+    ({"traj_tokenizer_cfg__num_bins": None}, r"traj_tokenizer_cfg\.num_bins is missing, expected a whole number"),
+    ({"min_pixels": None}, r"max_pixels is 16384, expected at least min_pixels, 163840"),
     ({"traj_vocab_size": 3500}, r"traj_vocab_size is 3500, expected at least 4000"),
     ({"vocab_size": 4711}, r"tokenizer\.json: \d+ tokens, expected 4711 \(vocab_size of .*config\.json\)"),
     ({"traj_token_start_idx": 7}, r"tokenizer\.json: token <i0> has the id \d+, expected 7"),
     ({"traj_token_ids__history": 9}, r"token <\|traj_history\|> has the id \d+, expected 9"),
-    ({"model_dtype": "int8"}, r"model_dtype is 'int8', expected float32, bfloat16"),
+    ({"model_dtype": "int8"}, r"model_dtype is 'int8', expected float32, bfloat16; or ask for one"),
 ]
 
 
@@ -89,6 +108,33 @@ def test_a_configuration_that_cannot_be_run(folder: Path, changes: dict[str, obj
     with pytest.raises(SetupError, match=complaint) as caught:
         AlpamayoTarget.load(folder)
     assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+BACKBONE_FAULTS: list[tuple[dict[str, object], str]] = [
+    (
+        {"text_config__num_hidden_layers": 10**9},
+        "num_hidden_layers is 1000000000, expected a whole number from 1 to 1024",
+    ),
+    ({"text_config__num_key_value_heads": 3}, "expected that num_key_value_heads divides num_attention_heads"),
+    ({"text_config__rope_scaling__mrope_section": 8}, "expected that mrope_section is three numbers"),
+    ({"text_config__rope_theta": 0}, "expected that rope_theta is a number above 1"),
+    ({"text_config": []}, r"text_config is \[\], expected an object"),
+    ({"vision_config__out_hidden_size": 32}, "expected that out_hidden_size is the text's hidden_size"),
+    ({"vision_config__deepstack_visual_indexes": [0, 2]}, "expected that deepstack_visual_indexes are some below 2"),
+    (
+        {"vision_config__hidden_act": "squash"},
+        r"checkpoint/config\.json: no network can be made of it and its backbone's",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "complaint"), BACKBONE_FAULTS, ids=lambda value: str(value)[:40])
+def test_a_backbone_that_cannot_be_run(folder: Path, changes: dict[str, object], complaint: str) -> None:
+    edit(folder.parent / "backbone" / "config.json", **changes)
+    with pytest.raises(SetupError, match=complaint) as caught:
+        AlpamayoTarget.load(folder)
+    assert "config.json: " in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -115,7 +161,7 @@ def test_files_larger_than_any_of_their_kind(folder: Path) -> None:
     for path in (folder.parent / "backbone" / "tokenizer.json", folder / "config.json"):
         # Without taking place on the disk.
         os.truncate(path, 2**30)
-        with pytest.raises(SetupError, match=r"1073741824 bytes, a tokenizer has at most|no model_type can be read"):
+        with pytest.raises(SetupError, match=r"1073741824 bytes, a tokenizer has at most|more than 1000000 bytes"):
             load_planner(str(folder))
 
 
@@ -127,7 +173,9 @@ def test_files_that_are_missing_or_damaged(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text("[]")
     assert "model.safetensors.index.json: holds a list, expected an object" in complaint_of(folder)
     (folder / "model.safetensors.index.json").unlink()
-    assert f"{folder / 'model.safetensors'}: expected the weights of the checkpoint" in complaint_of(folder)
+    assert f"{folder / 'model.safetensors'}: missing, expected the weights of the checkpoint" in complaint_of(folder)
+    (folder / "pytorch_model.bin").touch()
+    assert "index.json names; pytorch_model.bin is a pickle, which is not opened" in complaint_of(folder)
     (folder.parent / "backbone" / "tokenizer.json").write_text("{}")
     assert "tokenizer.json: damaged" in complaint_of(folder)
     (folder.parent / "backbone" / "tokenizer.json").unlink()
@@ -143,6 +191,10 @@ def test_weights_that_do_not_fit(folder: Path) -> None:
     index = folder / "model.safetensors.index.json"
     reweigh(folder / WEIGHTS, lambda weights: weights.update({name: torch.zeros(7)}))
     assert f"{WEIGHTS}: {name} is [7], expected [48]" in complaint_of(folder)
+    reweigh(folder / WEIGHTS, lambda weights: weights.update({name: torch.full((48,), torch.nan)}))
+    assert f"{WEIGHTS}: {name} has values that are no numbers, expected finite ones" in complaint_of(folder)
+    reweigh(folder / WEIGHTS, lambda weights: weights.update({name: torch.zeros(48, dtype=torch.uint8)}))
+    assert f"{WEIGHTS}: {name} is of type U8, expected one of F32, BF16, F16, F64" in complaint_of(folder)
     reweigh(folder / WEIGHTS, lambda weights: weights.__delitem__(name))
     assert f"{WEIGHTS}: {name} is missing, expected as model.safetensors.index.json says" in complaint_of(folder)
     content = json.loads(index.read_text())
@@ -158,13 +210,40 @@ def test_weights_that_do_not_fit(folder: Path) -> None:
 def test_pictures_prepared_in_another_way(folder: Path) -> None:
     edit(folder.parent / "backbone" / "preprocessor_config.json", image_mean=[0.48, 0.45, 0.4])
     assert "preprocessor_config.json: image_mean is [0.48, 0.45, 0.4], expected [0.5, 0.5, 0.5]" in complaint_of(folder)
+    edit(folder.parent / "backbone" / "preprocessor_config.json", image_mean=[0.5] * 3, rescale_factor=1 / 255)
+    AlpamayoTarget.load(folder)
+    edit(folder.parent / "backbone" / "preprocessor_config.json", do_resize=False)
+    assert "preprocessor_config.json: do_resize is False, expected True" in complaint_of(folder)
 
 
 def test_too_little_memory_is_said_before_anything_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_weights, "free_memory", lambda _: 10_000)
-    assert "weights of 0.0 GB, expected no more than the 0.0 GB free on cpu" in complaint_of(
+    monkeypatch.setattr(checkpoint_weights, "free_memory", lambda _: 1_000_000)
+    said = complaint_of(folder, Running(device="cpu"))
+    assert re.search(r"weights of \d MB, expected no more than the 1 MB free on cpu", said)
+
+
+@pytest.mark.parametrize("kind", [MemoryError, RuntimeError])
+def test_memory_that_ends_while_weights_are_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise kind
+
+    monkeypatch.setattr(checkpoint_weights, "safe_open", refuse)
+    assert f"{WEIGHTS}: expected memory for its weights on cpu ({kind.__name__})" in complaint_of(
         folder, Running(device="cpu")
     )
+
+
+def test_a_limit_of_addresses_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
+    assert left_in_process() is None
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**60, resource.RLIM_INFINITY))
+    left = left_in_process()
+    assert left is not None
+    assert 2**59 < left < 2**60
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (4096, 4096))
+    assert left_in_process() == 0
 
 
 @pytest.mark.parametrize(
@@ -193,8 +272,9 @@ def test_a_checkpoint_with_its_own_tokenizer(folder: Path) -> None:
     again = AlpamayoTarget.load(folder)
     prompts = [each.prepare(observation(CASES["standing"])).token_ids for each in (loaded, again)]
     assert prompts[0] == prompts[1]
+    # The backbone's, copied into the checkpoint.
     shutil.copy(folder.parent / "backbone" / "tokenizer.json", folder / "tokenizer.json")
-    assert "tokenizer.json: token <|traj_history|> has the id None" in complaint_of(folder)
+    assert AlpamayoTarget.load(folder).prepare(observation(CASES["standing"])).token_ids == prompts[0]
 
 
 def test_targets_are_found_by_name(whole: Path, folder: Path) -> None:
@@ -213,9 +293,17 @@ def test_targets_are_found_by_name(whole: Path, folder: Path) -> None:
     with pytest.raises(InputError, match="there is no target 'mmm"):
         find_target("m" * 5000)
     with pytest.raises(
-        SetupError, match=r"config\.json: no model_type can be read there, expected flatrope_nano, alpa"
+        SetupError, match=r"config\.json: no model_type can be read there \(.*No such file.*\), expected"
     ):
         load_planner(str(folder.parent))
+    edit(folder / "config.json", model_type=7)
+    with pytest.raises(
+        SetupError, match=r"config\.json: no model_type can be read there, expected flatrope_nano, alpa"
+    ):
+        load_planner(str(folder))
+    (folder / "config.json").write_text("{")
+    with pytest.raises(SetupError, match=r"config\.json: no model_type can be read there \(Expecting"):
+        load_planner(str(folder))
 
 
 def test_a_planner_plans_with_a_checkpoint(whole: Path) -> None:

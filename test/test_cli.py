@@ -106,6 +106,14 @@ def test_looking_whether_a_result_can_be_written_leaves_what_was_there(tmp_path:
     assert (old.read_text(), new.exists(), new.parent.is_dir()) == ("{}", False, True)
 
 
+def test_too_little_memory_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("flatrope_planner.commands.recordings.prepare_folder_of", exhausted)
+    assert complaint(capsys, "report", "any.mcap") == "flatrope: expected more memory than there is\n"
+
+
 def test_the_doctors_exit_code_is_that_of_its_result(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -277,6 +277,16 @@ def test_bad_options_are_one_line_each(bags: list[str], tmp_path: Path, capsys: 
         assert complaint.count("\n") == 1
 
 
+def test_a_draft_that_cannot_be_used_is_named(
+    bags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "planner.yaml"
+    config.write_text("/**: {ros__parameters: {drafter: network, draft: nowhere, period_s: 2.0}}")
+    assert main(["replay", bags[0], "--config", str(config), "--out", str(tmp_path / "out")]) == 0
+    (said,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("draft: ")]
+    assert "the target writes alone: nowhere/config.json" in said
+
+
 def test_a_folder_stands_for_the_bags_in_it(tmp_path: Path) -> None:
     drives = tmp_path / "drives"
     for name in ("monday/run", "tuesday/run"):

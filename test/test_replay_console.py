@@ -51,7 +51,7 @@ def test_problems_of_the_planner_are_told(tmp_path: Path) -> None:
         "network", problem="the draft is hardly ever right", broken_promise="a text differs"
     )
     lines = told(replay(write_bag(tmp_path / "drive", Drive(duration_s=4.0)), tmp_path / "out", Contestants(core)))
-    assert lines[2:] == ["  problem: the draft is hardly ever right", "  problem: a text differs"]
+    assert lines[2:] == ["  problem: a text differs", "draft:   the draft is hardly ever right"]
 
 
 def test_cameras_that_may_be_others_are_told(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 
 from flatrope_planner.domain import CameraFrame, EgoHistory, Image, Observation
 from flatrope_planner.vla.alpamayo.backbone import expert_config, load_backbone
-from flatrope_planner.vla.alpamayo.config import AlpamayoConfig, Release
+from flatrope_planner.vla.alpamayo.config import TRAJECTORY_MARKS, AlpamayoConfig, Release
 from flatrope_planner.vla.alpamayo.model import AlpamayoModel
 from flatrope_planner.vla.alpamayo.vocabulary import marks_of
 from flatrope_planner.vla.prompt import prompt_texts
@@ -41,8 +41,8 @@ def tokenizer() -> Tokenizer:
     return made
 
 
-def write_backbone(folder: Path) -> Tokenizer:
-    """Configuration, tokenizer and processor settings of a Qwen3-VL."""
+def write_backbone(folder: Path, unusual: Mapping[str, object] | None = None) -> Tokenizer:
+    """Configuration, tokenizer and processor settings of a Qwen3-VL; `unusual` are fields of its text model."""
     folder.mkdir(parents=True)
     made = tokenizer()
     made.save(str(folder / "tokenizer.json"))
@@ -58,6 +58,7 @@ def write_backbone(folder: Path) -> Tokenizer:
         "rope_theta": 5000000.0,
         "rope_scaling": {"rope_type": "default", "mrope_interleaved": True, "mrope_section": [4, 2, 2]},
         "model_type": "qwen3_vl_text",
+        **(unusual or {}),
     }
     vision = {
         "depth": 2,
@@ -166,16 +167,35 @@ def write_checkpoint(
     changes: Mapping[str, object] | None = None,
 ) -> Path:
     """Backbone and checkpoint; `changes` replace fields of the configuration. Returns the checkpoint's folder."""
-    base = write_backbone(folder / "backbone")
-    checkpoint = folder / "checkpoint"
-    checkpoint.mkdir()
-    content = config_of(release, base)
-    _write(checkpoint / "config.json", content)
-    weights = _random_weights(checkpoint, base, seed)
+    checkpoint, weights = _made(folder, release, seed, Unusual())
     if changes:
+        content = json.loads((checkpoint / "config.json").read_text())
         _write(checkpoint / "config.json", {**content, **changes})
     _save(checkpoint, weights, shards)
     return checkpoint
+
+
+@dataclass(frozen=True)
+class Unusual:
+    """What a checkpoint's configuration may say, too: fields of the backbone's text model, and of its own."""
+
+    text: Mapping[str, object] = field(default_factory=dict)
+    config: Mapping[str, object] = field(default_factory=dict)
+
+
+def write_unusual(folder: Path, release: Release, unusual: Unusual) -> Path:
+    """As `write_checkpoint`, of weights that fit the unusual configuration."""
+    checkpoint, weights = _made(folder, release, 8, unusual)
+    _save(checkpoint, weights, 1)
+    return checkpoint
+
+
+def _made(folder: Path, release: Release, seed: int, unusual: Unusual) -> tuple[Path, dict[str, torch.Tensor]]:
+    base = write_backbone(folder / "backbone", unusual.text)
+    checkpoint = folder / "checkpoint"
+    checkpoint.mkdir()
+    _write(checkpoint / "config.json", {**config_of(release, base), **unusual.config})
+    return checkpoint, _random_weights(checkpoint, base, seed)
 
 
 def history(speed_mps: float, curvature: float) -> EgoHistory:
@@ -241,9 +261,15 @@ def _random_weights(checkpoint: Path, base: Tokenizer, seed: int) -> dict[str, t
         # Of the others, norms begin at one; scales and frequencies are computed.
         if name.endswith(".bias") or (value.ndim >= 2 and "freqs" not in name):
             weights[name] = torch.randn(value.shape, generator=random) * _spread(name, value)
+    head = "vlm.lm_head.weight"
+    if vlm.tie_word_embeddings:
+        del weights[head]
+        head = "vlm.model.language_model.embed_tokens.weight"
     marks = [mark for mark in marks_of(config.release) if mark not in QWEN]
-    for mark in ("<|cot_end|>", "<|traj_future_start|>"):
-        weights["vlm.lm_head.weight"][base.get_vocab_size() + NUMBERS + marks.index(mark)] *= END_SCALE
+    if not config.vocabulary.marks_of_text:
+        marks = [f"<|traj_{name}|>" for name in TRAJECTORY_MARKS]
+    for mark in {"<|cot_end|>", "<|traj_future_start|>"} & set(marks):
+        weights[head][base.get_vocab_size() + NUMBERS + marks.index(mark)] *= END_SCALE
     if config.release is Release.V1_5:
         computed = ("freqs", "action_space.")
         weights = {name: value for name, value in weights.items() if not any(part in name for part in computed)}

@@ -77,25 +77,25 @@ class ActionExpert(nn.Module):
 def run_expert(
     trunk: Qwen3VLTextModel, embedded: Tensor, memory: KeyValues, offset: Tensor, rope_delta: Tensor
 ) -> Tensor:
-    """States (S, 64, hidden) of embedded points (S, 64, hidden) that read the target's memory and one another."""
-    length = memory.keys[0].shape[2]
-    mask = additive(expert_mask(offset, length)).to(embedded)
+    """States (S, points, hidden) of embedded points of that shape that read the target's memory and one another."""
+    length, points = memory.keys[0].shape[2], embedded.shape[1]
+    mask = additive(expert_mask(offset, length, points)).to(embedded)
     hidden: Tensor = trunk(
         inputs_embeds=embedded,
         attention_mask=mask,
-        position_ids=expert_positions(offset, rope_delta),
+        position_ids=expert_positions(offset, rope_delta, points),
         **{cache_argument(type(trunk).forward): JoinedCache(memory.keys, memory.values)},
     ).last_hidden_state
     return hidden
 
 
-def expert_positions(offset: Tensor, rope_delta: Tensor) -> Tensor:
-    """Positions (3, S, 64): the 64 points count on behind the last token of the rationale, equal on all axes."""
-    return (torch.arange(FUTURE_POINTS, device=offset.device) + (offset + rope_delta)[:, None]).expand(3, -1, -1)
+def expert_positions(offset: Tensor, rope_delta: Tensor, points: int = FUTURE_POINTS) -> Tensor:
+    """Positions (3, S, points): they count on behind the last token of the rationale, equal on all axes."""
+    return (torch.arange(points, device=offset.device) + (offset + rope_delta)[:, None]).expand(3, -1, -1)
 
 
-def expert_mask(offset: Tensor, length: int) -> Tensor:
-    """Bool (S, 1, 64, length + 64), True where attended: the memory before the offset, and all 64 points."""
-    slots = torch.arange(length + FUTURE_POINTS, device=offset.device)
+def expert_mask(offset: Tensor, length: int, points: int = FUTURE_POINTS) -> Tensor:
+    """Bool (S, 1, points, length + points), True where attended: the memory before the offset, and all points."""
+    slots = torch.arange(length + points, device=offset.device)
     seen = (slots < offset[:, None]) | (slots >= length)
-    return seen[:, None, None].expand(-1, 1, FUTURE_POINTS, -1)
+    return seen[:, None, None].expand(-1, 1, points, -1)

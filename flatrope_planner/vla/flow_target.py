@@ -26,14 +26,17 @@ class Memory:
 class FlowTarget(VlaTarget):
     """Acts by an expert on the keys and values of its rationale."""
 
+    # Actions of a plan.
+    points = FUTURE_POINTS
+
     @abstractmethod
     def trajectories(self, state: VlaState, noise: Tensor) -> tuple[Trajectory, ...]:
-        """The trajectories that grow out of noise (samples, 64, 2) behind a finished rationale."""
+        """The trajectories that grow out of noise (samples, points, 2) behind a finished rationale."""
 
     @torch.inference_mode()
     def act(self, state: VlaState, seed: int | None, samples: int = 1) -> tuple[Trajectory, ...]:
         """Draw trajectories; the same seed draws the same ones, and none starts each from the middle of the noise."""
-        noise = torch.zeros(samples, FUTURE_POINTS, ACTION_SIZE)
+        noise = torch.zeros(samples, self.points, ACTION_SIZE)
         if seed is not None:
             noise.normal_(generator=torch.Generator().manual_seed(seed))
         return self.trajectories(state, noise)

@@ -78,7 +78,7 @@ class NanoTarget(FlowTarget):
             SetupError: when something is missing or belongs to another model.
         """
         folder = directory or SHIPPED_WEIGHTS
-        tokenizer, config = NanoTokenizer.load(folder), NanoConfig.load(folder)
+        config, tokenizer = NanoConfig.load(folder), NanoTokenizer.load(folder)
         path = file_in(folder, WEIGHTS_FILE)
         _check_sizes(path, config, tokenizer)
         model = NanoModel(config, tokenizer)

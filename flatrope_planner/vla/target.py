@@ -188,9 +188,10 @@ class VlaTarget(ABC):
         return TargetSizes(text.hidden_size, text.vocab_size, text.num_hidden_layers)
 
     @property
-    def mrope_section(self) -> tuple[int, ...]:
-        """Rotary pairs of time, height and width."""
-        return tuple(self.vlm.config.text_config.rope_parameters["mrope_section"])
+    def mrope_section(self) -> tuple[int, ...] | None:
+        """Rotary pairs of time, height and width; None where its configuration leaves them to transformers."""
+        section = self.vlm.config.text_config.rope_parameters.get("mrope_section")
+        return None if section is None else tuple(section)
 
     @property
     def rope_theta(self) -> float:

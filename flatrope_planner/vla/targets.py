@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.errors import InputError, SetupError, reason
 from flatrope_planner.speculation.checkpoints.files import file_in, read_json
 from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
@@ -63,7 +64,7 @@ def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), runni
         InputError: when they cannot be run as asked.
     """
     # A folder without a configuration is taken for one of nano, whose loader says what is missing.
-    kind, how = _model_type(weights) or MODEL_TYPE, running or Running()
+    kind, how = _kind_in(weights) or MODEL_TYPE, running or Running()
     if how.guidance != NO_GUIDANCE and kind not in GUIDED:
         msg = (
             f"guidance is {how.guidance:g}, expected {NO_GUIDANCE:g}: {kind} cannot be guided, {', '.join(GUIDED)} can"
@@ -89,10 +90,13 @@ def find_target(name: str) -> Path | None:
     cached = folder if name and _is_folder(folder) else cached_folder(name)
     if cached is None:
         raise InputError(_no_target(name))
-    kind = _model_type(cached)
+    kind, found = "", "no model_type can be read there"
+    try:
+        kind = _model_type(read_json(file_in(cached, CONFIG_FILE)))
+    except (OSError, ValueError) as err:
+        found = f"{found} ({reason(err)})"
     if kind not in LOADERS:
-        found = f"model_type is {kind!r}" if kind else "no model_type can be read there"
-        msg = f"{cached / CONFIG_FILE}: {found}, expected {', '.join(LOADERS)}"
+        msg = f"{cached / CONFIG_FILE}: {f'model_type is {kind!r}' if kind else found}, expected {', '.join(LOADERS)}"
         raise SetupError(msg)
     return cached
 
@@ -113,8 +117,14 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _model_type(weights: Path | None) -> str:
-    """What a configuration says it is, "" for nothing.
+def _model_type(content: Any) -> str:
+    """What a configuration says it is, "" for nothing."""
+    kind = content.get("model_type") if isinstance(content, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def _kind_in(weights: Path | None) -> str:
+    """What the configuration in a folder says it is, "" for nothing.
 
     Raises:
         SetupError: when it is no file of that folder.
@@ -122,8 +132,6 @@ def _model_type(weights: Path | None) -> str:
     if weights is None:
         return ""
     try:
-        content = read_json(file_in(weights, CONFIG_FILE))
+        return _model_type(read_json(file_in(weights, CONFIG_FILE)))
     except (OSError, ValueError):
         return ""
-    kind = content.get("model_type") if isinstance(content, dict) else None
-    return kind if isinstance(kind, str) else ""

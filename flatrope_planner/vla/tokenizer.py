@@ -111,19 +111,23 @@ class VlaTokenizer(TextTokenizer):
         """
         super().__init__(tokenizer)
         self.image_pad = self.special(IMAGE_PAD)
-        self.ending = (self.special(COT_END), self.special(FUTURE_START))
+        self.future_start = self.special(FUTURE_START)
         self._history_numbers = history_numbers
         self.history_offset = self.special(self.history_token(0))
 
     @property
     def cot_end(self) -> int:
-        """The token that ends a rationale's text."""
-        return self.ending[0]
+        """The token that ends a rationale's text.
+
+        Raises:
+            SetupError: when marks of text are words like others.
+        """
+        return self.special(COT_END)
 
     @property
-    def future_start(self) -> int:
-        """The token behind which a trajectory follows."""
-        return self.ending[1]
+    def ending(self) -> tuple[int, int]:
+        """The tokens behind a rationale; a trajectory follows."""
+        return self.cot_end, self.future_start
 
     @property
     def history_ids(self) -> range:

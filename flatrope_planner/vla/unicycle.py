@@ -12,10 +12,26 @@ from torch import Tensor
 from flatrope_planner.dimensions import FUTURE_PERIOD_S
 from flatrope_planner.domain import Trajectory
 
-# Weights of the least-squares fits: smoothness (third or second difference) and size of the unknowns.
-SPEED_SMOOTHNESS, SPEED_RIDGE = 1e-6, 1e-4
-YAW_SMOOTHNESS, YAW_RIDGE = 1e-6, 1e-8
-ACTION_SMOOTHNESS, ACTION_RIDGE = 1e-4, 1e-4
+
+@dataclass(frozen=True)
+class Weights:
+    """Of one least-squares fit: smoothness (third or second difference), and size of the unknowns."""
+
+    smoothness: float
+    ridge: float
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Weights of all fits."""
+
+    speed: Weights = Weights(1e-6, 1e-4)
+    yaw: Weights = Weights(1e-6, 1e-8)
+    accel: Weights = Weights(1e-4, 1e-4)
+    curvature: Weights = Weights(1e-4, 1e-4)
+
+
+FITS = Fits()
 
 
 @dataclass(frozen=True)
@@ -56,32 +72,32 @@ def without_reversing(action: Tensor, speed_mps: Tensor, period_s: float = FUTUR
     return torch.stack([torch.stack(kept, dim=-1), action[..., 1]], dim=-1)
 
 
-def trajectory_to_action(
-    position_m: Tensor, yaw_rad: Tensor, speed_mps: Tensor, period_s: float = FUTURE_PERIOD_S
-) -> Tensor:
-    """The actions that follow a path, smoothed.
+def trajectory_to_action(position_m: Tensor, yaw_rad: Tensor, speed_mps: Tensor, fits: Fits = FITS) -> Tensor:
+    """The actions, 0.1 s each, that follow a path, smoothed.
 
     Args:
         position_m: (..., N, 2), after each step.
         yaw_rad: (..., N), after each step.
         speed_mps: (...,), at the start.
+        fits: how smooth.
 
     Returns:
         (..., N, 2), m/s^2 and 1/m.
     """
+    period_s = FUTURE_PERIOD_S
     steps = torch.diff(position_m, dim=-2, prepend=torch.zeros_like(position_m[..., :1, :]))
-    yaw = _fit_from(torch.zeros_like(yaw_rad[..., :1]), _unwrap(yaw_rad), period_s)
-    speed = _fit_speed(steps, yaw, period_s, first=speed_mps)
+    yaw = _fit_from(torch.zeros_like(yaw_rad[..., :1]), _unwrap(yaw_rad), period_s, fits.yaw)
+    speed = _fit_speed(steps, yaw, period_s, fits.speed, first=speed_mps)
     one = torch.ones_like(speed[..., 1:])
-    accel = _fit_ratio(one, torch.diff(speed, dim=-1) / period_s, period_s)
+    accel = _fit_ratio(one, torch.diff(speed, dim=-1) / period_s, period_s, fits.accel)
     way = period_s * speed[..., :-1] + 0.5 * period_s**2 * accel
-    return torch.stack([accel, _fit_ratio(way, torch.diff(yaw, dim=-1), period_s)], dim=-1)
+    return torch.stack([accel, _fit_ratio(way, torch.diff(yaw, dim=-1), period_s, fits.curvature)], dim=-1)
 
 
-def estimate_speed(position_m: Tensor, rotation: Tensor, period_s: float) -> Tensor:
+def estimate_speed(position_m: Tensor, rotation: Tensor, period_s: float, fits: Fits = FITS) -> Tensor:
     """Speed (...,) at the last of the poses (..., T, 3), (..., T, 3, 3), by a smooth fit to all of them."""
     yaw = _unwrap(torch.atan2(rotation[..., 1, 0], rotation[..., 0, 0]))
-    return _fit_speed(torch.diff(position_m[..., :2], dim=-2), yaw, period_s)[..., -1]
+    return _fit_speed(torch.diff(position_m[..., :2], dim=-2), yaw, period_s, fits.speed)[..., -1]
 
 
 def to_trajectory(motion: Motion, action: Tensor, height_m: float = 0.0) -> Trajectory:
@@ -117,7 +133,7 @@ def _solve(matrix: Tensor, right: Tensor) -> Tensor:
     return torch.cholesky_solve(right[..., None], torch.linalg.cholesky(matrix))[..., 0]
 
 
-def _fit_speed(steps: Tensor, yaw: Tensor, period_s: float, first: Tensor | None = None) -> Tensor:
+def _fit_speed(steps: Tensor, yaw: Tensor, period_s: float, weights: Weights, first: Tensor | None = None) -> Tensor:
     """Speeds (..., N + 1) whose trapezoids along the headings give the steps (..., N, 2); `first` pins the first."""
     n = steps.shape[-2]
     heading = _heading(yaw)
@@ -127,9 +143,9 @@ def _fit_speed(steps: Tensor, yaw: Tensor, period_s: float, first: Tensor | None
     design[..., row, :, row + 1] = heading[..., 1:, :].movedim(-2, 0)
     # (..., 2N, N + 1)
     design = design.flatten(-3, -2)
-    data, penalty = design.mT @ design, _smoothness(3, n + 1, SPEED_SMOOTHNESS, period_s, steps)
+    data, penalty = design.mT @ design, _smoothness(3, n + 1, weights.smoothness, period_s, steps)
     right = (design.mT @ (2.0 / period_s * steps).flatten(-2)[..., None])[..., 0]
-    ridge = SPEED_RIDGE * torch.eye(n + 1, dtype=steps.dtype, device=steps.device)
+    ridge = weights.ridge * torch.eye(n + 1, dtype=steps.dtype, device=steps.device)
     if first is None:
         return _solve(data + penalty + ridge, right)
     pinned = first[..., None]
@@ -137,19 +153,19 @@ def _fit_speed(steps: Tensor, yaw: Tensor, period_s: float, first: Tensor | None
     return torch.cat([pinned, _solve((data + penalty + ridge)[..., 1:, 1:], right)], dim=-1)
 
 
-def _fit_from(first: Tensor, rest: Tensor, period_s: float) -> Tensor:
+def _fit_from(first: Tensor, rest: Tensor, period_s: float, weights: Weights) -> Tensor:
     """A smooth sequence (..., N + 1) near `rest` (..., N) that begins with `first` (..., 1)."""
     n = rest.shape[-1]
-    penalty = _smoothness(3, n + 1, YAW_SMOOTHNESS, period_s, rest)
+    penalty = _smoothness(3, n + 1, weights.smoothness, period_s, rest)
     eye = torch.eye(n, dtype=rest.dtype, device=rest.device)
-    matrix = (eye + penalty[1:, 1:] + YAW_RIDGE * eye).expand(*rest.shape[:-1], n, n)
+    matrix = (eye + penalty[1:, 1:] + weights.ridge * eye).expand(*rest.shape[:-1], n, n)
     fitted = _solve(matrix, rest - penalty[1:, 0] * first)
     return torch.cat([first, fitted], dim=-1)
 
 
-def _fit_ratio(slope: Tensor, value: Tensor, period_s: float) -> Tensor:
+def _fit_ratio(slope: Tensor, value: Tensor, period_s: float, weights: Weights) -> Tensor:
     """Smooth x (..., N) with slope * x near value; well-posed where the slope vanishes."""
     n = slope.shape[-1]
-    ridge = ACTION_RIDGE * torch.eye(n, dtype=slope.dtype, device=slope.device)
-    matrix = torch.diag_embed(slope**2) + _smoothness(2, n, ACTION_SMOOTHNESS, period_s, slope) + ridge
+    ridge = weights.ridge * torch.eye(n, dtype=slope.dtype, device=slope.device)
+    matrix = torch.diag_embed(slope**2) + _smoothness(2, n, weights.smoothness, period_s, slope) + ridge
     return _solve(matrix, slope * value)

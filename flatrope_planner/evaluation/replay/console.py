@@ -16,6 +16,9 @@ def describe(summary: Mapping[str, Any], out: Path) -> str:
     for bag in summary["bags"]:
         if bag["status"] != FAILED:
             lines += _lines(bag, summary["run"]["bags"][bag["name"]])
+    # With a draft that cannot be used, say, or is hardly ever right.
+    problems = {run.get("problem") for run in summary["run"]["bags"].values()}
+    lines += [f"draft:   {problem}" for problem in sorted(filter(None, problems))]
     lines += [f"report:  {out / REPORT}", f"numbers: {out / SUMMARY}", f"plans:   {out / BAGS}"]
     return "\n".join(lines)
 
@@ -30,8 +33,8 @@ def _lines(bag: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[str]:
     yield f"  took {cameras}, odometry from {bag['topics']['odometry']}{f' (and not {others})' if others else ''}"
     if "unavailable" not in bag["compared"]:
         yield f"  against no speculation: {_verdict(bag['compared'], run['speedup'])}"
-    problems = (run["problem"], run["broken_promise"])
-    yield from (f"  problem: {problem}" for problem in dict.fromkeys(problems) if problem)
+    if run["broken_promise"]:
+        yield f"  problem: {run['broken_promise']}"
     yield from (f"  missing: {line}" for line in bag["missing"])
     yield from (f"  warning: {line}" for line in bag["warnings"])
 

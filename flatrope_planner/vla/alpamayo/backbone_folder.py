@@ -1,5 +1,6 @@
 """The folder of the backbone that a checkpoint's configuration names."""
 
+import os
 from pathlib import Path
 
 from flatrope_planner.errors import SetupError
@@ -21,7 +22,8 @@ def find_backbone(checkpoint: Path, name: str) -> Path:
     last = Path(name).name
     places = [checkpoint / name, Path(name), checkpoint / last, checkpoint.resolve().parent / last]
     for place in places:
-        if (place / CONFIG_FILE).is_file():
+        # os.path says of any name whether it is one.
+        if os.path.isfile(place / CONFIG_FILE) and not os.path.samefile(place, checkpoint):  # noqa: PTH113, PTH121
             return place
     for repository in (name, SAME_FILES.get(name, name)):
         cached = cached_folder(repository)

@@ -5,31 +5,20 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from flatrope_planner.dimensions import FUTURE_PERIOD_S, FUTURE_POINTS, HISTORY_TOKENS
-from flatrope_planner.vla.checkpoint.fields import Section
+from flatrope_planner.dimensions import FUTURE_PERIOD_S, FUTURE_POINTS
+from flatrope_planner.vla.checkpoint.fields import MOST_THINGS, Section
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
-from flatrope_planner.vla.unicycle import (
-    ACTION_RIDGE,
-    ACTION_SMOOTHNESS,
-    SPEED_RIDGE,
-    SPEED_SMOOTHNESS,
-    YAW_RIDGE,
-    YAW_SMOOTHNESS,
-)
+from flatrope_planner.vla.unicycle import FITS, Fits, Weights
 
 # Pixels of a picture where the configuration says nothing: what NVIDIA's own inference uses.
 MIN_PIXELS, MAX_PIXELS = 163_840, 196_608
-# Weights of the action space's fits, as its class names them.
-FITS = {
-    "theta_lambda": YAW_SMOOTHNESS,
-    "theta_ridge": YAW_RIDGE,
-    "v_lambda": SPEED_SMOOTHNESS,
-    "v_ridge": SPEED_RIDGE,
-    "a_lambda": ACTION_SMOOTHNESS,
-    "a_ridge": ACTION_RIDGE,
-    "kappa_lambda": ACTION_SMOOTHNESS,
-    "kappa_ridge": ACTION_RIDGE,
-}
+# Marks of trajectories, in the order in which they are added where there are no others.
+TRAJECTORY_MARKS = ("history", "future", "history_start", "future_start", "history_end", "future_end")
+# The tokenizers of trajectories, and the kind that this package has.
+FUTURE, HISTORY, DELTA = "traj_tokenizer_cfg", "hist_traj_tokenizer_cfg", "DeltaTrajectoryTokenizer"
+DELTA_BINS = 1000
+# Nothing larger is of use: tokens of a rationale, pixels of a picture.
+MOST_WRITTEN, MOST_PIXELS = 8192, 2**24
 
 
 class Release(Enum):
@@ -53,6 +42,8 @@ class VocabularyConfig:
     first_number: int | None
     # Name of a trajectory mark -> its id.
     marks: dict[str, int]
+    # Whether there are marks of other things; else `<|cot_start|>` and the like are written in letters.
+    marks_of_text: bool
 
 
 @dataclass(frozen=True)
@@ -66,12 +57,14 @@ class DeltaConfig:
 
 @dataclass(frozen=True)
 class ActionConfig:
-    """Scales of acceleration (m/s^2) and curvature (1/m), and steps of the flow."""
+    """Scales of acceleration (m/s^2) and curvature (1/m), steps of the flow, fits of motions, and actions of a plan."""
 
     mean: tuple[float, float]
     std: tuple[float, float]
     flow_steps: int
     guidance: float
+    fits: Fits = FITS
+    points: int = FUTURE_POINTS
 
 
 @dataclass(frozen=True)
@@ -116,70 +109,93 @@ class AlpamayoConfig:
         if content.get("model_type") not in releases:
             whole.refuse("model_type", " or ".join(releases))
         whole.must_be("vlm_backend", "qwenvl3")
-        whole.must_be("tokens_per_history_traj", HISTORY_TOKENS)
-        whole.must_be("expert_non_causal_attention", expected=True)
+        future_bins = _future_bins(whole)
         delta = _delta(whole)
         expert = content.get("expert_cfg") or {}
         if not isinstance(expert, dict):
             whole.refuse("expert_cfg", "an object")
+        min_pixels = whole.whole("min_pixels", MIN_PIXELS, MOST_PIXELS)
+        max_pixels = whole.whole("max_pixels", MAX_PIXELS, MOST_PIXELS)
+        if min_pixels > max_pixels:
+            whole.refuse("max_pixels", f"at least min_pixels, {min_pixels}")
         return cls(
             release=Release(content["model_type"]),
             backbone=whole.text("vlm_name_or_path"),
             precision=whole.text("model_dtype", "bfloat16"),
-            vocabulary=_vocabulary(whole, delta.bins),
+            vocabulary=_vocabulary(whole, future_bins, delta.bins),
             delta=delta,
             action=_action(whole),
             embedding=_embedding(whole),
             output_bias=whole.built_as("action_out_proj_cfg", "Linear").flag("bias", default=True),
             expert=expert,
-            token_budget=whole.whole("tokens_per_future_traj", 64),
-            min_pixels=whole.whole("min_pixels", MIN_PIXELS),
-            max_pixels=whole.whole("max_pixels", MAX_PIXELS),
+            token_budget=whole.whole("tokens_per_future_traj", 64, MOST_WRITTEN),
+            min_pixels=min_pixels,
+            max_pixels=max_pixels,
         )
 
 
-def _vocabulary(whole: Section, history_bins: int) -> VocabularyConfig:
-    start = whole.section("traj_tokenizer_cfg").whole("num_bins") if whole.holds("traj_tokenizer_cfg") else 0
+def _future_bins(whole: Section) -> int:
+    """Bins of the future's tokenizer, which come first; none where the history has the same one, or there is none."""
+    if not (whole.holds(FUTURE) and whole.holds(HISTORY)):
+        return 0
+    section = whole.section(FUTURE)
+    return section.whole("num_bins", DELTA_BINS if section.is_built_as(DELTA) else None)
+
+
+def _vocabulary(whole: Section, start: int, history_bins: int) -> VocabularyConfig:
     numbers = whole.whole("traj_vocab_size", 768)
     if start + history_bins > numbers:
         whole.refuse("traj_vocab_size", f"at least {start + history_bins}, the bins of future and history")
-    whole.must_be("add_special_tokens", expected=True)
     marks = whole.section("traj_token_ids") if whole.holds("traj_token_ids") else None
-    names = ("history", "future", "history_start", "future_start", "history_end", "future_end")
     return VocabularyConfig(
         numbers=numbers,
         history_start=start,
         history_bins=history_bins,
         size=whole.whole("vocab_size") if whole.holds("vocab_size") else None,
         first_number=whole.whole("traj_token_start_idx") if whole.holds("traj_token_start_idx") else None,
-        marks={name: marks.whole(name) for name in names} if marks else {},
+        marks={name: marks.whole(name) for name in TRAJECTORY_MARKS} if marks else {},
+        marks_of_text=whole.flag("add_special_tokens", default=False),
     )
 
 
 def _delta(whole: Section) -> DeltaConfig:
-    section = whole.built_as("hist_traj_tokenizer_cfg", "DeltaTrajectoryTokenizer")
+    section = whole.built_as(FUTURE if whole.holds(FUTURE) and not whole.holds(HISTORY) else HISTORY, DELTA)
     section.must_be("predict_yaw", expected=False)
     minimum = section.numbers("ego_xyz_min", (-4.0, -4.0, -10.0))
     maximum = section.numbers("ego_xyz_max", (4.0, 4.0, 10.0))
     if not all(low < high for low, high in zip(minimum, maximum, strict=True)):
         section.refuse("ego_xyz_max", f"more than ego_xyz_min, {minimum}")
-    return DeltaConfig(minimum, maximum, section.whole("num_bins", 1000))
+    return DeltaConfig(minimum, maximum, section.whole("num_bins", DELTA_BINS))
 
 
 def _action(whole: Section) -> ActionConfig:
     space = whole.built_as("action_space_cfg", "UnicycleAccelCurvatureActionSpace")
-    for key, weight in FITS.items():
-        space.must_be(key, weight)
-    space.must_be("n_waypoints", FUTURE_POINTS)
     space.must_be("dt", FUTURE_PERIOD_S)
     flow = whole.built_as("diffusion_cfg", "FlowMatching")
     flow.must_be("int_method", "euler")
     return ActionConfig(
         mean=(space.number("accel_mean", 0.0), space.number("curvature_mean", 0.0)),
         std=(space.number("accel_std", 1.0), space.number("curvature_std", 1.0)),
-        flow_steps=flow.whole("num_inference_steps", 10),
+        fits=Fits(
+            speed=_weights(space, "v", FITS.speed),
+            yaw=_weights(space, "theta", FITS.yaw),
+            accel=_weights(space, "a", FITS.accel),
+            curvature=_weights(space, "kappa", FITS.curvature),
+        ),
+        points=space.whole("n_waypoints", FUTURE_POINTS, MOST_THINGS),
+        flow_steps=flow.whole("num_inference_steps", 10, MOST_THINGS),
         guidance=flow.number("inference_guidance_weight", 1.0),
     )
+
+
+def _weights(space: Section, name: str, default: Weights) -> Weights:
+    smoothness = space.number(f"{name}_lambda", default.smoothness)
+    ridge = space.number(f"{name}_ridge", default.ridge)
+    if smoothness < 0.0:
+        space.refuse(f"{name}_lambda", "a number not below zero")
+    if ridge <= 0.0:
+        space.refuse(f"{name}_ridge", "a number above zero, without which a fit may have no solution")
+    return Weights(smoothness, ridge)
 
 
 def _embedding(whole: Section) -> EmbeddingConfig:
@@ -187,9 +203,12 @@ def _embedding(whole: Section) -> EmbeddingConfig:
     features = section.whole("num_fourier_feats", 20)
     if features % 2:
         section.refuse("num_fourier_feats", "an even number, sine and cosine")
+    max_frequency = section.number("max_freq", 100.0)
+    if max_frequency <= 0.0:
+        section.refuse("max_freq", "a number above zero")
     return EmbeddingConfig(
-        layers=section.whole("num_enc_layers", 4),
+        layers=section.whole("num_enc_layers", 4, MOST_THINGS),
         hidden=section.whole("hidden_size", 1024),
-        max_frequency=section.number("max_freq", 100.0),
+        max_frequency=max_frequency,
         fourier_features=features,
     )

@@ -20,11 +20,11 @@ from flatrope_planner.vla.alpamayo.config import AlpamayoConfig, Release
 from flatrope_planner.vla.alpamayo.flow import guided, sample_flow
 from flatrope_planner.vla.alpamayo.guidance import without_route
 from flatrope_planner.vla.alpamayo.history import encode_steps
-from flatrope_planner.vla.alpamayo.model import AlpamayoModel
+from flatrope_planner.vla.alpamayo.model import AlpamayoModel, load_model
 from flatrope_planner.vla.alpamayo.pictures import resized, target_size
 from flatrope_planner.vla.alpamayo.quantised import quantise
 from flatrope_planner.vla.alpamayo.vocabulary import load_vocabulary
-from flatrope_planner.vla.checkpoint.weights import load_weights, without_storage
+from flatrope_planner.vla.checkpoint.files import CONFIG_FILE
 from flatrope_planner.vla.config import MERGE, PATCH_PX
 from flatrope_planner.vla.flow_target import FlowTarget
 from flatrope_planner.vla.prompt import PictureSlot, lay_out
@@ -36,8 +36,8 @@ from flatrope_planner.vla.unicycle import to_trajectory
 from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
 from flatrope_planner.vla.vision_cache import VisionCache, capacity_for
 
-# Longest prompt: seven cameras of four pictures have about 5300 tokens.
-MAX_PROMPT = 8192
+# Most tokens of a prompt beside its pictures', each with its label: text, history and route have about 200.
+MAX_TEXT, MAX_LABEL = 2048, 16
 
 
 class AlpamayoTarget(FlowTarget):
@@ -66,8 +66,8 @@ class AlpamayoTarget(FlowTarget):
         super().__init__(
             Reader(model.vlm, tokenizer.image_pad),
             tokenizer,
-            Rules(tokenizer.ending, range(first, first + config.vocabulary.numbers)),
-            Room(MAX_PROMPT, config.token_budget),
+            Rules((tokenizer.future_start,), range(first, first + config.vocabulary.numbers)),
+            Room(_longest_prompt(config, spec), config.token_budget),
             tapped_layers,
         )
         self._model, self._config, self._spec = model.eval(), config, spec
@@ -75,6 +75,7 @@ class AlpamayoTarget(FlowTarget):
         # NVIDIA's expert acts on an unfinished text as it stands, and `generate` stops where the backbone's text would.
         self.ending, self.eos_tokens = (), eos_tokens(model.vlm)
         self.guidance = NO_GUIDANCE
+        self.points = config.action.points
         self._encoder = cache(partial(VisionEncoder, model.vlm.model.visual))
         self.vision_cache = VisionCache(self._encode, capacity_for(spec))
 
@@ -98,18 +99,18 @@ class AlpamayoTarget(FlowTarget):
         config = AlpamayoConfig.load(checkpoint)
         reads_commands = config.release is Release.V1_5
         spec = ObservationSpec(cameras, cam.FRAMES_PER_CAMERA, cam.FRAME_PERIOD_S, reads_commands)
-        if config.precision not in PRECISIONS:
-            msg = f"{checkpoint}: model_dtype is {config.precision!r}, expected {', '.join(PRECISIONS)}"
+        precision = how.precision or PRECISIONS.get(config.precision)
+        if precision is None:
+            known = ", ".join(PRECISIONS)
+            msg = f"{checkpoint / CONFIG_FILE}: model_dtype is {config.precision!r}, expected {known}; or ask for one"
             raise SetupError(msg)
         backbone = find_backbone(checkpoint, config.backbone)
         check_processor(backbone)
         tokenizer = load_vocabulary(checkpoint, backbone, config.release, config.vocabulary)
         vlm = load_backbone(backbone, tokenizer.size)
         expert = expert_config(checkpoint, config, vlm.text_config)
-        with without_storage():
-            model = AlpamayoModel(config, vlm, expert)
         place = torch.device("cpu") if how.quantised else how.place()
-        load_weights(model, checkpoint, how.precision or PRECISIONS[config.precision], place)
+        model = load_model(checkpoint, (config, vlm, expert), precision, place)
         if how.quantised:
             model.fingerprint = fingerprint(model.vlm)
             quantise(model, str(checkpoint), how.place())
@@ -165,7 +166,9 @@ class AlpamayoTarget(FlowTarget):
         bins = encode_steps(position, self._config.delta).tolist()
         route = (observation.command or None) if self._spec.reads_commands else None
         tokens = lay_out(self._tokenizer, slots, bins, route)
-        return VlaPrompt(tokens, features, speed_at_t0(position, rotation), float(position[-1, 2]))
+        return VlaPrompt(
+            tokens, features, speed_at_t0(position, rotation, self._config.action.fits), float(position[-1, 2])
+        )
 
     @torch.inference_mode()
     def trajectories(self, state: VlaState, noise: Tensor) -> tuple[Trajectory, ...]:
@@ -181,7 +184,7 @@ class AlpamayoTarget(FlowTarget):
 
     @torch.inference_mode()
     def scaled_actions(self, state: VlaState, noise: Tensor) -> Tensor:
-        """What the flow makes of noise (samples, 64, 2): actions in the scale of the action space."""
+        """What the flow makes of noise (samples, points, 2): actions in the scale of the action space."""
         velocity = partial(self._model.velocity, seen=self._memory(state, len(noise)))
         return sample_flow(velocity, noise.to(self.device), self._config.action.flow_steps)
 
@@ -217,7 +220,7 @@ class AlpamayoTarget(FlowTarget):
         Args:
             state: behind the prompt with the route.
             plain: of `without_route`.
-            noise: (samples, 64, 2).
+            noise: (samples, points, 2).
             weight: 1 is no guidance; None: the checkpoint's own.
         """
         with_route, without = (
@@ -269,3 +272,8 @@ class AlpamayoTarget(FlowTarget):
         encoder = self._encoder((height // PATCH_PX, width // PATCH_PX)).to(self.device)
         features: VisionFeatures = encoder(picture)
         return features
+
+
+def _longest_prompt(config: AlpamayoConfig, spec: ObservationSpec) -> int:
+    tokens = config.max_pixels // (PATCH_PX * MERGE) ** 2
+    return len(spec.cameras) * spec.frames_per_camera * (tokens + MAX_LABEL) + MAX_TEXT

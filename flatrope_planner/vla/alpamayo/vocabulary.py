@@ -5,7 +5,7 @@ from pathlib import Path
 from tokenizers import AddedToken, Tokenizer
 
 from flatrope_planner.errors import SetupError
-from flatrope_planner.vla.alpamayo.config import Release, VocabularyConfig
+from flatrope_planner.vla.alpamayo.config import TRAJECTORY_MARKS, Release, VocabularyConfig
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE
 from flatrope_planner.vla.checkpoint.tokenizer_file import read_tokenizer
 from flatrope_planner.vla.tokenizer import TOKENIZER_FILE, VlaTokenizer, history_token
@@ -38,9 +38,10 @@ def load_vocabulary(checkpoint: Path, backbone: Path, release: Release, expected
     own = checkpoint / TOKENIZER_FILE
     path = own if own.is_file() else backbone / TOKENIZER_FILE
     tokenizer = read_tokenizer(path, "the checkpoint or of its backbone")
-    if path != own:
-        tokenizer.add_tokens([AddedToken(history_token(number), normalized=True) for number in range(expected.numbers)])
-        tokenizer.add_special_tokens([AddedToken(mark, special=True) for mark in marks_of(release)])
+    # Those that are there already are not added again.
+    tokenizer.add_tokens([AddedToken(history_token(number), normalized=True) for number in range(expected.numbers)])
+    marks = marks_of(release) if expected.marks_of_text else [f"<|traj_{name}|>" for name in TRAJECTORY_MARKS]
+    tokenizer.add_special_tokens([AddedToken(mark, special=True) for mark in marks])
     _check(path, checkpoint / CONFIG_FILE, tokenizer, expected)
     numbers = range(expected.history_start, expected.history_start + expected.history_bins)
     return VlaTokenizer(tokenizer, numbers)

@@ -8,8 +8,9 @@ from transformers import Qwen2_5_VLConfig
 
 from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.speculation.checkpoints.files import file_in
-from flatrope_planner.vla.checkpoint.fields import Section
+from flatrope_planner.vla.checkpoint.fields import MOST_THINGS, Section
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
+from flatrope_planner.vla.checkpoint.sizes import check_rules, check_whole, counts
 
 MODEL_TYPE = "qwen2_5_vl"
 # AutoVLA's part of the configuration. Where it is missing, the values of its published configurations hold.
@@ -34,9 +35,6 @@ _VISION_SIZES = (
     *("depth", "hidden_size", "intermediate_size", "num_heads", "out_hidden_size", "window_size"),
     "tokens_per_second",
 )
-# Nothing larger is a Qwen2.5-VL: the most of a size, and of things that are made one by one.
-_MOST, _MOST_THINGS = 2**20, 1024
-_THINGS = ("num_hidden_layers", "depth", "num_attention_heads", "num_key_value_heads", "num_heads")
 
 
 @dataclass(frozen=True)
@@ -89,6 +87,9 @@ def _vlm(whole: Section, path: Path, content: dict[str, Any]) -> Qwen2_5_VLConfi
         vision.must_be(key, size)
     text = whole.section("text_config") if whole.holds("text_config") else whole
     text.must_be("use_sliding_window", expected=False)
+    if text.holds("num_hidden_layers"):
+        # transformers says of each layer what it is like, which takes its time.
+        text.whole("num_hidden_layers", most=MOST_THINGS)
     try:
         fields = {key: value for key, value in content.items() if key not in ("model_type", SECTION)}
         config = Qwen2_5_VLConfig(**fields)
@@ -102,29 +103,22 @@ def _vlm(whole: Section, path: Path, content: dict[str, Any]) -> Qwen2_5_VLConfi
 def _check_sizes(config: Qwen2_5_VLConfig) -> None:
     """Raise a ValueError for sizes of which no network can be made, or none that is of use."""
     text, vision = config.text_config, config.vision_config
-    for owner, names in ((text, _TEXT_SIZES), (vision, _VISION_SIZES)):
-        for name in names:
-            most, value = _MOST_THINGS if name in _THINGS else _MOST, getattr(owner, name)
-            if type(value) is not int or not 1 <= value <= most:
-                msg = f"{name} is {value!r}, expected a whole number from 1 to {most}"
-                raise ValueError(msg)
+    check_whole(text, _TEXT_SIZES)
+    check_whole(vision, _VISION_SIZES)
     rope, pairs = text.rope_parameters, text.hidden_size // text.num_attention_heads // 2
     section = rope.get("mrope_section")
-    counted = isinstance(section, list) and [type(count) for count in section] == [int] * 3 and min(section) >= 0
+    summed = counts(section, 3) and sum(section) == pairs
     wanted = {
         "num_attention_heads divides hidden_size": text.hidden_size % text.num_attention_heads == 0,
         "num_key_value_heads divides num_attention_heads": text.num_attention_heads % text.num_key_value_heads == 0,
         "4 num_heads divide the hidden_size of vision_config": vision.hidden_size % (4 * vision.num_heads) == 0,
         "out_hidden_size is hidden_size": vision.out_hidden_size == text.hidden_size,
         f"window_size is a multiple of {PATCH_PX * MERGE}": vision.window_size % (PATCH_PX * MERGE) == 0,
-        f"mrope_section is three numbers that add up to {pairs}, half a head": counted and sum(section) == pairs,
+        f"mrope_section is three numbers that add up to {pairs}, half a head": summed,
         "rope_theta is a number above 1": type(rope["rope_theta"]) in (int, float) and 1.0 < rope["rope_theta"] < 1e12,
         "rope_type is default": rope["rope_type"] == "default",
     }
-    for rule, holds in wanted.items():
-        if not holds:
-            msg = f"expected that {rule}"
-            raise ValueError(msg)
+    check_rules(wanted)
 
 
 def _precision(whole: Section, content: dict[str, Any]) -> str:
@@ -149,6 +143,10 @@ def check_processor(checkpoint: Path) -> None:
         "merge_size": MERGE,
         "temporal_patch_size": TEMPORAL_PATCH,
         "resample": 3,
+        "do_resize": True,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
     }
     for key, value in expected.items():
         whole.must_be(key, value)

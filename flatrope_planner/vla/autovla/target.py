@@ -19,6 +19,7 @@ from flatrope_planner.vla.autovla.prompt import VideoSlot, lay_out, motion_text,
 from flatrope_planner.vla.autovla.trajectory import trajectory_of
 from flatrope_planner.vla.autovla.vocabulary import AutoVlaTokenizer, load_vocabulary
 from flatrope_planner.vla.autovla.weights import load_vlm
+from flatrope_planner.vla.checkpoint.files import CONFIG_FILE
 from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.request import VlaPrompt, VlaState
 from flatrope_planner.vla.target import PRECISIONS, Room, Rules, Running, VlaTarget
@@ -91,13 +92,15 @@ class AutoVlaTarget(VlaTarget):
         how = running or Running()
         cameras = cam.in_order(how.known_to(lambda name: cam.camera_index(name) is not None) or cam.CAMERAS)
         config = AutoVlaConfig.load(checkpoint)
-        if config.precision not in PRECISIONS:
-            msg = f"{checkpoint}: dtype is {config.precision!r}, expected {', '.join(PRECISIONS)}"
+        precision = how.precision or PRECISIONS.get(config.precision)
+        if precision is None:
+            known = ", ".join(PRECISIONS)
+            msg = f"{checkpoint / CONFIG_FILE}: dtype is {config.precision!r}, expected {known}; or ask for one"
             raise SetupError(msg)
         check_processor(checkpoint)
         codebook = Codebook.load(checkpoint)
         tokenizer = load_vocabulary(checkpoint, len(codebook), config.vlm.text_config.vocab_size)
-        vlm = load_vlm(checkpoint, config.vlm, how.precision or PRECISIONS[config.precision], how.place())
+        vlm = load_vlm(checkpoint, config.vlm, precision, how.place())
         return cls(vlm, tokenizer, codebook, config, (cameras, tapped_layers))
 
     def tapping(self, layers: tuple[int, ...]) -> "AutoVlaTarget":

@@ -6,6 +6,10 @@ from typing import Any, NoReturn
 
 from flatrope_planner.errors import SetupError, reason
 
+# Nothing larger is of use: a size, and a number of things that are made one by one.
+MOST, MOST_THINGS = 2**20, 1024
+MOST_CHARACTERS = 1000
+
 
 class Section:
     """One object of a configuration; asks for what it holds by name and type."""
@@ -28,23 +32,30 @@ class Section:
     def built_as(self, key: str, kind: str) -> "Section":
         """An object in it that describes an instance of the class of this name, whatever module it is said to be in."""
         section = self.section(key)
-        target = section.text("_target_")
-        if target.rsplit(".", 1)[-1] != kind:
+        if not section.is_built_as(kind):
             section.refuse("_target_", f"a path that ends in {kind}")
         return section
 
+    def fields(self, key: str) -> dict[str, Any]:
+        """All of an object in it, as it stands."""
+        return dict(self.section(key)._content)  # noqa: SLF001
+
+    def is_built_as(self, kind: str) -> bool:
+        """Whether it describes an instance of the class of this name."""
+        return self.text("_target_").rsplit(".", 1)[-1] == kind
+
     def text(self, key: str, default: str | None = None) -> str:
-        """A string."""
+        """A string, and no book."""
         value = self._content.get(key, default)
-        if not isinstance(value, str):
-            self.refuse(key, "a string")
+        if not isinstance(value, str) or len(value) > MOST_CHARACTERS:
+            self.refuse(key, f"a string of at most {MOST_CHARACTERS} characters")
         return value
 
-    def whole(self, key: str, default: int | None = None) -> int:
+    def whole(self, key: str, default: int | None = None, most: int = MOST) -> int:
         """A whole number above zero."""
         value = self._content[key] if self.holds(key) else default
-        if type(value) is not int or value < 1:
-            self.refuse(key, "a whole number above zero")
+        if type(value) is not int or not 1 <= value <= most:
+            self.refuse(key, f"a whole number from 1 to {most}")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:

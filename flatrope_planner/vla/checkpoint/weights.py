@@ -13,12 +13,16 @@ from torch import Tensor, nn
 from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.speculation.checkpoints.files import file_in
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
-from flatrope_planner.vla.container_memory import left_in_container
+from flatrope_planner.vla.memory_limits import left_in_container, left_in_process
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+# As PyTorch saves weights by itself.
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+# What weights are stored as, as safetensors calls it; all else is quantised.
+STORED_AS = ("F32", "BF16", "F16", "F64")
 MEMORY_FILE = Path("/proc/meminfo")
-BYTES_PER_GIGABYTE = 1e9
+BYTES_PER_MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,15 @@ def load_weights(
     check_memory(str(checkpoint), sum(weight.numel() for weight in wanted.values()) * precision.itemsize, device)
     found = set[str]()
     for path, listed in shards.items():
-        read = _read(path, listed, wanted, names.to_model)
-        placed = {name: value.to(device, precision) for name, value in read.items()}
+        try:
+            read = _read(path, listed, wanted, names.to_model)
+            placed = {name: value.to(device, precision) for name, value in read.items()}
+        except (MemoryError, RuntimeError) as err:
+            # PyTorch and safetensors say in their own ways that there is not enough.
+            msg = f"{path}: expected memory for its weights on {device} ({reason(err)})"
+            raise SetupError(msg) from err
+        for name, value in placed.items():
+            _check_finite(path, name, value)
         model.load_state_dict(placed, strict=False, assign=True)
         found |= placed.keys()
     # Frequencies and scales are in the configuration, too; some checkpoints leave them out.
@@ -90,7 +101,7 @@ def _shards(checkpoint: Path) -> dict[Path, set[str] | None]:
     """Weight files and the names in each; None where there is but one file."""
     index = file_in(checkpoint, INDEX_FILE)
     if not index.is_file():
-        return {file_in(checkpoint, WEIGHTS_FILE): None}
+        return {_only_file(checkpoint): None}
     content: dict[str, Any] = read_json(index)
     names = content.get("weight_map")
     if not isinstance(names, dict) or not all(isinstance(file, str) for file in names.values()):
@@ -106,6 +117,18 @@ def _shards(checkpoint: Path) -> dict[Path, set[str] | None]:
     return shards
 
 
+def _only_file(checkpoint: Path) -> Path:
+    path = file_in(checkpoint, WEIGHTS_FILE)
+    if not path.is_file():
+        pickles = sorted(each.name for each in checkpoint.iterdir() if each.suffix in PICKLES)
+        there = f"; {pickles[0]} is a pickle, which is not opened" if pickles else ""
+        msg = (
+            f"{path}: missing, expected the weights of the checkpoint, here or in files that {INDEX_FILE} names{there}"
+        )
+        raise SetupError(msg)
+    return path
+
+
 def _read(
     path: Path, listed: set[str] | None, wanted: dict[str, Tensor], to_model: Callable[[str], str]
 ) -> dict[str, Tensor]:
@@ -114,23 +137,33 @@ def _read(
         with safe_open(path, framework="pt") as file:
             held = set(file.keys())
             for name in sorted(held if listed is None else listed):
-                shape = list(file.get_slice(name).get_shape()) if name in held else None
-                _check_weight(path, name, shape, wanted.get(to_model(name)))
+                _check_weight(path, name, file.get_slice(name) if name in held else None, wanted.get(to_model(name)))
             return {to_model(name): file.get_tensor(name) for name in held}
     except (OSError, SafetensorError) as err:
         msg = f"{path}: expected the weights of the checkpoint ({reason(err)})"
         raise SetupError(msg) from err
 
 
-def _check_weight(path: Path, name: str, shape: list[int] | None, wanted: Tensor | None) -> None:
-    if shape is None:
+def _check_weight(path: Path, name: str, stored: Any, wanted: Tensor | None) -> None:
+    if stored is None:
         msg = f"{path}: {name} is missing, expected as {INDEX_FILE} says"
         raise SetupError(msg)
     if wanted is None:
         msg = f"{path}: {name} is no weight of the model that {CONFIG_FILE} describes"
         raise SetupError(msg)
+    kind, shape = stored.get_dtype(), list(stored.get_shape())
+    if kind not in STORED_AS:
+        msg = f"{path}: {name} is of type {kind}, expected one of {', '.join(STORED_AS)}"
+        raise SetupError(msg)
     if shape != list(wanted.shape):
         msg = f"{path}: {name} is {shape}, expected {list(wanted.shape)} by {CONFIG_FILE} and the backbone's"
+        raise SetupError(msg)
+
+
+def _check_finite(path: Path, name: str, value: Tensor) -> None:
+    # Both are no number where one value is none, and quicker to find than all values that are one.
+    if not all(extreme.isfinite() for extreme in torch.aminmax(value)):
+        msg = f"{path}: {name} has values that are no numbers, expected finite ones"
         raise SetupError(msg)
 
 
@@ -142,8 +175,8 @@ def check_memory(checkpoint: str, needed: int, device: torch.device) -> None:
     """
     free = free_memory(device)
     if free is not None and needed > free:
-        need_gb, free_gb = needed / BYTES_PER_GIGABYTE, free / BYTES_PER_GIGABYTE
-        msg = f"{checkpoint}: weights of {need_gb:.1f} GB, expected no more than the {free_gb:.1f} GB free on {device}"
+        need_mb, free_mb = needed // BYTES_PER_MEGABYTE, free // BYTES_PER_MEGABYTE
+        msg = f"{checkpoint}: weights of {need_mb} MB, expected no more than the {free_mb} MB free on {device}"
         raise SetupError(msg)
 
 
@@ -156,5 +189,5 @@ def free_memory(device: torch.device) -> int | None:
     except OSError:
         return None
     kilobytes = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), None)
-    known = [None if kilobytes is None else int(kilobytes) * 1024, left_in_container()]
+    known = [None if kilobytes is None else int(kilobytes) * 1024, left_in_container(), left_in_process()]
     return min((free for free in known if free is not None), default=None)
