@@ -14,9 +14,9 @@ from flatrope_planner.commands.command import (
     EXIT_INTERRUPTED,
     EXIT_OK,
     Result,
-    add_command,
     prepare_folder_of,
 )
+from flatrope_planner.commands.doctor import add_doctor_command
 from flatrope_planner.commands.drafts import add_checkpoint_commands
 from flatrope_planner.commands.launching import add_launching_commands
 from flatrope_planner.commands.published import add_published_commands
@@ -65,9 +65,7 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"flatrope {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_launching_commands(commands)
-    doctor = add_command(commands, "doctor", _doctor, "check installation, middleware, models, inputs; say what to do")
-    doctor.add_argument("--planner", metavar="NAME", help="a running planner, which must be there (default: planner)")
-    doctor.add_argument("--clean", action="store_true", help="first remove what ended processes left in shared memory")
+    add_doctor_command(commands)
     add_recording_commands(commands)
     bench = commands.add_parser("bench", help="measure", description="Measure.")
     add_benchmarks(bench.add_subparsers(metavar="WHAT", required=True))
@@ -78,16 +76,6 @@ def _parser(*, training: bool) -> argparse.ArgumentParser:
     add_checkpoint_commands(kinds)
     add_published_commands(kinds)
     return parser
-
-
-def _doctor(arguments: argparse.Namespace) -> Result:
-    from flatrope_planner.doctor.checkup import check_up
-    from flatrope_planner.doctor.shared_memory import clean
-
-    if arguments.clean:
-        removed = clean()
-        print(f"removed from shared memory: {', '.join(removed) or 'nothing, there was nothing left over'}")
-    return check_up(arguments.planner)
 
 
 def _complain(problem: object, status: int) -> int:

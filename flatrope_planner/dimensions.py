@@ -22,4 +22,10 @@ SHORTEST_PLAN_PERIOD_S = 0.05
 # One action of the unicycle: acceleration and curvature.
 ACTION_SIZE = 2
 
+# What cameras are called here, in Alpamayo's order.
+CAMERA_NAMES = ("cross_left", "front_wide", "cross_right", "rear_left", "rear_tele", "rear_right", "front_tele")
+
+# Cameras of the embedded simulator, by their names in topics.
+SIMULATED_CAMERAS = ("front_wide", "front_tele")
+
 NANOSECONDS_PER_SECOND = 1_000_000_000

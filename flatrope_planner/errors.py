@@ -1,6 +1,7 @@
 """Errors a user can meet. Each message names the thing and what was expected of it."""
 
 import sys
+import traceback
 
 # PyTorch lists every weight that does not fit.
 MOST_CHARACTERS = 240
@@ -31,6 +32,14 @@ def reason(err: BaseException) -> str:
 def on_one_line(words: str) -> str:
     """The words, where a name in them has line breaks, or bytes that are no letters, with these spelt out."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
+
+
+def described(err: BaseException) -> str:
+    """The error in words; with its name and where it came from, unless it was raised on purpose."""
+    if isinstance(err, FlatropeError):
+        return str(err)
+    place = traceback.extract_tb(err.__traceback__)[-1]
+    return f"{type(err).__name__}: {reason(err)} ({place.name}, line {place.lineno})"
 
 
 def import_complaint(err: ImportError) -> str:

@@ -359,6 +359,18 @@ def test_the_planner_node_loads_it_by_its_parameters(whole: Path) -> None:
     assert core.observation_spec.frame_period_s == 0.1
 
 
+def test_that_a_plan_takes_longer_than_it_may_is_told_when_it_is_loaded(whole: Path) -> None:
+    values: dict[str, Any] = {**default_parameters("planner.param.yaml"), "target": str(whole / "checkpoint")}
+    values |= {"cameras": ("front_tele", "front_wide")}
+    told: list[str] = []
+    load_for_node(PlannerParameters(**{**values, "deadline_s": 0.0, "max_plan_age_s": 0.0}), told.append)
+    assert told == []
+    load_for_node(PlannerParameters(**{**values, "deadline_s": 0.0001}), told.append)
+    (words,) = told
+    assert words.startswith(f"{whole / 'checkpoint'}: a plan takes about ")
+    assert "s and deadline_s is 0.0001, max_plan_age_s 1.2: plans will be late" in words
+
+
 def test_devices_that_are_not_there() -> None:
     with pytest.raises(InputError, match=r"device is 'gpu', expected auto, cpu or cuda"):
         Running(device="gpu").place()

@@ -32,6 +32,16 @@ from flatrope_planner.vla.alpamayo.cameras import CAMERAS
         # Parts of words are none.
         ("cross_left", "/bright/feedback", None),
         ("rear_tele", "rear_tele", None),
+        # Another camera by its full name, though no word of it contradicts.
+        ("cross_left", "/carla/ego_vehicle/front_tele/image", "front_tele"),
+        ("cross_left", "camera-front-wide-120fov", "front_wide"),
+        ("camera_cross_left_120fov", "front_tele", "front_tele"),
+        ("front_tele", "/cross_left_as/front_tele/image", "left"),
+        # Its own name stands there, too, or is a longer form of it.
+        ("cross_left", "/front_tele_mount/cross_left/image", None),
+        ("camera_front_wide_120fov", "/front_wide/image", None),
+        # Who "main" is nobody knows but its user.
+        ("main", "/front_wide/image", None),
     ],
 )
 def test_names_that_contradict_each_other(camera: str, name: str, said: str | None) -> None:
@@ -91,6 +101,15 @@ def test_pictures_that_differ_in_a_pixel_or_show_nothing_are_not_the_same() -> N
         for camera in ("cross_left", "cross_right"):
             watch.look(camera, np.full((48, 80, 3), 17, np.uint8), "dark")
     assert watch.signs() == []
+
+
+def test_the_name_of_another_of_the_planners_cameras_is_told_of() -> None:
+    topics = {"main": "/second_eye/image", "second": "/main/second/image", "cross_left": "/carla/hero/front_tele/image"}
+    watch = CameraIdentity(topics)
+    assert watch.signs() == [
+        "camera main comes in on '/second_eye/image', which names a second one",
+        "camera cross_left comes in on '/carla/hero/front_tele/image', which names a front_tele one",
+    ]
 
 
 def test_frames_topics_and_pictures_on_their_side_are_named() -> None:

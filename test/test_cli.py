@@ -61,6 +61,18 @@ def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str], argv: tuple[s
     assert words in complaint(capsys, *argv)
 
 
+@pytest.mark.parametrize("bench", ["driving", "nano", "decode", "attention"])
+def test_what_measures_nano_takes_no_other_targets_checkpoint(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, bench: str
+) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "alpamayo_r1"}')
+    told = complaint(capsys, "bench", bench, "--weights", str(tmp_path))
+    named = f"{tmp_path / 'config.json'} has model_type 'alpamayo_r1', expected 'flatrope_nano'"
+    assert told == f"flatrope: --weights takes nano's weights: {named}\n"
+    told = complaint(capsys, "bench", bench, "--weights", "nvidia/Alpamayo-R1-10B")
+    assert told == "flatrope: --weights is nvidia/Alpamayo-R1-10B, expected a folder with weights of nano\n"
+
+
 def test_a_result_that_cannot_be_written_is_found_before_the_work(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -118,12 +130,15 @@ def test_the_doctors_exit_code_is_that_of_its_result(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     result = {"exit_code": 1, "findings": []}
-    monkeypatch.setattr("flatrope_planner.doctor.checkup.check_up", lambda planner: {**result, "planner": planner})
+    monkeypatch.setattr(
+        "flatrope_planner.doctor.checkup.check_up",
+        lambda planner, target: {**result, "planner": planner, "target": target},
+    )
     monkeypatch.setattr("flatrope_planner.doctor.shared_memory.clean", lambda: ["fastrtps_port7500"])
     file = tmp_path / "found.json"
     assert main(["doctor", "--clean", "--planner", "pilot", "--json", str(file)]) == 1
     assert capsys.readouterr().out == "removed from shared memory: fastrtps_port7500\n"
-    assert json.loads(file.read_text()) == {**result, "planner": "pilot"}
+    assert json.loads(file.read_text()) == {**result, "planner": "pilot", "target": "nano"}
 
 
 def test_leftovers_are_told_before_nodes_start(monkeypatch: pytest.MonkeyPatch) -> None:

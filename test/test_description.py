@@ -104,6 +104,23 @@ def test_a_replay_is_wired_like_a_planner() -> None:
     assert player.namespace == ""
 
 
+def with_cameras(folder: Path, *cameras: str) -> str:
+    """A parameter file that sets them."""
+    own = folder / "own.yaml"
+    own.write_text(yaml.safe_dump({"/**": {"ros__parameters": {"cameras": list(cameras)}}}))
+    return str(own)
+
+
+def test_a_demo_with_cameras_that_the_simulator_has_not_is_refused(tmp_path: Path) -> None:
+    chosen = {"params_file": with_cameras(tmp_path, "cross_left", "front_wide", "cross_right", "front_tele")}
+    words = "own.yaml: cameras are cross_left, front_wide, cross_right, front_tele; the simulator shows "
+    with pytest.raises(InputError, match=f"{words}front_wide, front_tele and no others$"):
+        demo_processes(chosen)
+    # Elsewhere they may well come from somewhere.
+    assert len(by_name(planner_processes(chosen))["planner"].remappings) == 5
+    demo_processes({"params_file": with_cameras(tmp_path, "front_tele")})
+
+
 def test_cameras_are_those_of_the_nodes_own_section(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     sections = {"/planner": "left", "/car/pilot": "right"}

@@ -21,6 +21,7 @@ from flatrope_planner.doctor.message_definitions import fields_of
 from flatrope_planner.doctor.middleware import check_discovery, check_profile, check_ros
 from flatrope_planner.doctor.planner_inputs import check_planner, findings
 from flatrope_planner.doctor.probe import Probe
+from flatrope_planner.doctor.target_weights import check_target_weights, size_bytes
 from flatrope_planner.errors import SetupError
 
 OK, WARN, FAIL = Mark.OK, Mark.WARN, Mark.FAIL
@@ -366,6 +367,69 @@ def test_the_model_is_judged_by_what_was_seen(facts: dict[str, Any], check: str,
     assert {name for name, each in found.items() if each.mark is not OK} <= {check}
 
 
+def test_another_target_is_judged_by_its_own_needs() -> None:
+    facts = {"device": DEVICE, "drafts": {"problem": "no weights"}, "plan": {"problem": "no weights"}}
+    device, drafts, plan = model.findings(facts, "/models/large")
+    assert "nano" not in device.found
+    assert (drafts.found, plan.found) == ("no weights", "not tried: see above")
+    assert {drafts.mark, plan.mark} == {FAIL}
+    assert "git checkout" not in drafts.remedy
+    (alone,) = [
+        each
+        for each in model.findings({"device": DEVICE, "drafts": DRAFTS, "plan": {**PLAN, "health": "alone"}}, "x")
+        if each.check == "plan"
+    ]
+    assert alone.found.startswith("x loads in 0.2 s")
+    assert "flatrope train draft" in alone.remedy
+
+
+def test_weights_are_compared_with_the_memory_of_their_device(tmp_path: Path) -> None:
+    file = tmp_path / "meminfo"
+    file.write_text("MemAvailable:   8000000 kB\n")
+    size = 20_000_000_000
+    assert model.memory_for(size, {**DEVICE, "cuda": True, **GPU}, file).mark is OK
+    finding = model.memory_for(size, DEVICE, file)
+    assert (finding.mark, finding.found) == (WARN, "8.2 GB free in main memory, weights of 20 GB")
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """A target's folder with weights in two files; what is in them belongs to no target."""
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "boat"}')
+    files = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+    for file in files:
+        shutil.copy(weights.SHIPPED / "drafts" / "medusa" / "model.safetensors", folder / file)
+    index = {"weight_map": dict(zip(("a", "b", "c"), (*files, files[0]), strict=True))}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder
+
+
+def test_the_checkpoint_of_a_target_is_looked_through(checkpoint: Path) -> None:
+    finding = only(check_target_weights(str(checkpoint)))
+    assert finding.mark is OK
+    size = 2 * (weights.SHIPPED / "drafts" / "medusa" / "model.safetensors").stat().st_size
+    assert finding.found == f"{size / 1e9:.3g} GB in 2 files and 0 drafts, whole, in {checkpoint}"
+    os.truncate(checkpoint / "model-00001-of-00002.safetensors", 5000)
+    (checkpoint / "model-00002-of-00002.safetensors").unlink()
+    finding = only(check_target_weights(str(checkpoint)))
+    assert finding.mark is FAIL
+    assert "00001-of-00002.safetensors: no weights of a model" in finding.found
+    assert "00002-of-00002.safetensors is missing" in finding.found
+    (checkpoint / "model.safetensors.index.json").write_text("[]")
+    assert "lists no files of weights" in only(check_target_weights(str(checkpoint))).found
+    assert only(check_target_weights("no/such-target")).found == "there is no target 'no/such-target'"
+
+
+def test_the_plan_of_a_check_up_is_of_the_target_that_was_named(checkpoint: Path) -> None:
+    with model.start_model(str(checkpoint)) as probe:
+        found = {each.check: each for each in model.check_model(probe, str(checkpoint))}
+    assert found["memory"].facts["needed_bytes"] == size_bytes(checkpoint)
+    assert "model_type is 'boat', expected" in found["drafts"].found
+    assert found["plan"].mark is FAIL
+
+
 @pytest.mark.parametrize(("free_kb", "mark"), [(8_000_000, OK), (2_000_000, WARN), (500_000, FAIL)])
 def test_main_memory_is_compared_with_the_need(free_kb: int, mark: Mark, tmp_path: Path) -> None:
     file = tmp_path / "meminfo"
@@ -423,6 +487,28 @@ def asked(**facts: Any) -> dict[str, Any]:
 def test_a_planner_is_judged_by_state_clock_and_its_own_words(facts: dict[str, Any], mark: Mark, words: str) -> None:
     found = [each for each in findings(asked(**facts)) if words in each.found]
     assert only(found).mark is mark
+
+
+NO_MODEL = {"planner: model": {"level": 2, "message": "model not loaded: no weights"}}
+
+
+@pytest.mark.parametrize(
+    ("ros2", "state", "status", "words"),
+    [
+        ("/bin/ros2", "unconfigured", {}, "start it with autostart:=true, or ros2 lifecycle set /planner configure"),
+        ("/bin/ros2", "inactive", {}, "start it with autostart:=true, or ros2 lifecycle set /planner activate"),
+        (None, "unconfigured", {}, "it waits for a manager to configure it: start it with autostart:=true"),
+        ("/bin/ros2", "unconfigured", NO_MODEL, "its model could not be loaded, the reason stands below: mend that"),
+    ],
+)
+def test_what_makes_a_planner_active_is_said_as_it_is_possible_here(
+    monkeypatch: pytest.MonkeyPatch, ros2: str | None, state: str, status: dict[str, Any], words: str
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: ros2)
+    found = next(each for each in findings(asked(state=state, status=status)) if "does not plan" in each.found)
+    assert words in found.remedy
+    assert ("ros2 lifecycle" in found.remedy) is (ros2 is not None and not status)
+    assert ("autostart" in found.remedy) is not bool(status)
 
 
 def test_a_planner_that_was_asked_for_must_be_there(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import PointCloud2, PointField
 from stand_ins import SPEED_MPS, StraightCore
 from test_planner_node import Sensors
+from test_worker import wait_for
 
 from flatrope_planner.conversion.plans import placed_trajectory
 from flatrope_planner.conversion.stamps import to_header, to_nanoseconds, to_time
@@ -177,6 +178,31 @@ def test_a_late_plan_is_replaced_while_the_model_still_plans() -> None:
     assert second_ns - first_ns >= seconds_to_ns(0.5)
     assert first.points[0].acceleration == pytest.approx(-0.4)
     assert second.points[0].acceleration == pytest.approx(-2.4, abs=0.11)
+
+
+def test_plans_that_are_late_again_and_again_are_told_on_the_console_once(capfd: pytest.CaptureFixture[str]) -> None:
+    core = SpoiltCore()
+    with ros("-p", "use_sim_time:=true", *BOUNDS):
+        planner, test = PlannerNode(lambda _: core), Node("test")
+        with closing(planner, test) as executor:
+            listener, drive = Listener(test, OUTPUTS), Drive(test)
+            spin_until(executor, lambda: bool(good(listener)), drive.step)
+            core.gate.clear()
+            core.planning.clear()
+            spin_until(executor, core.planning.is_set, drive.step)
+            for late in range(1, 4):
+                begun_s = drive.time_s
+                spin_until(executor, lambda: drive.time_s > begun_s + 1.5, drive.step)  # noqa: B023
+                core.gate.set()
+                # Nothing begins another tick meanwhile.
+                wait_for(lambda: planner._guard.counts.stale == late)  # noqa: B023
+                core.gate.clear()
+                spin_until(executor, lambda: values_of(listener, "plans")["stale"] == str(late))  # noqa: B023
+            core.gate.set()
+    said = [line for line in capfd.readouterr().err.splitlines() if "plans: " in line]
+    assert len(said) == 1
+    assert "not published: its observation was " in said[0]
+    assert "set deadline_s, max_plan_age_s and period_s to more than a tick takes" in said[0]
 
 
 def test_time_that_stands_still_makes_nothing_late() -> None:

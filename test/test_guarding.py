@@ -11,6 +11,8 @@ from flatrope_planner.domain import Plan, Rationale, SpeculationStats, Trajector
 from flatrope_planner.errors import NotReadyError
 from flatrope_planner.nodes.guarding import GuardedPlan, GuardSettings, PlanGuard
 from flatrope_planner.nodes.monitoring import Level
+from flatrope_planner.nodes.plan_alarm import Trouble
+from flatrope_planner.nodes.slowness import foreseen
 from flatrope_planner.nodes.worker import FinishedTick
 from flatrope_planner.planning.consistency import Consistency
 from flatrope_planner.planning.driven_arc import DrivenArc, EgoMoment
@@ -180,8 +182,15 @@ def test_a_slow_planner_is_told_how_long_its_ticks_take_and_what_to_do() -> None
     guard = play.guard()
     play.in_flight_s = 10.0
     guard.watch(play, play.now_s)
+    assert guard.trouble() is Trouble.NONE
+    # How long it takes is not known yet, what can be done is.
+    play.newest_s, play.now_s = 10.9, 11.0
+    guard.watch(play, play.now_s)
+    assert guard.trouble() is Trouble.LATE_IN_FLIGHT
+    assert guard.report().message.startswith(f"the ego is being stopped: {LATE}; if ticks take so long, make ticks")
     play.in_flight_s, play.now_s = None, 13.1
     guard.take(replace(tick(10.0), took_s=3.02))
+    assert guard.trouble() is Trouble.LATE
     cause = "; a tick takes 3.02 s and deadline_s is 1, max_plan_age_s 1.2: make ticks quicker (a smaller target, "
     assert guard.report().message.startswith(f"not published: its observation was 3.10 s old{cause}")
     # While the next one is being waited for too.
@@ -197,6 +206,28 @@ def test_a_slow_planner_is_told_how_long_its_ticks_take_and_what_to_do() -> None
     play.now_s = 15.0
     guard.take(replace(tick(14.9), took_s=0.1))
     assert (guard.report().level, guard.report().message) == (Level.OK, "plans are good")
+    assert guard.trouble() is Trouble.NONE
+    guard.take(failed(14.95))
+    assert guard.trouble() is Trouble.BAD
+
+
+@pytest.mark.parametrize(
+    ("took_s", "deadline_s", "max_plan_age_s", "told"),
+    [
+        (0.9, 1.0, 1.2, False),
+        (1.1, 1.0, 1.2, True),
+        (1.1, 0.0, 1.2, False),
+        (1.3, 0.0, 1.2, True),
+        (600.0, 0.0, 0.0, False),
+    ],
+)
+def test_that_plans_will_be_late_is_told_beforehand(
+    took_s: float, deadline_s: float, max_plan_age_s: float, told: bool
+) -> None:
+    words = foreseen(took_s, deadline_s, max_plan_age_s)
+    assert bool(words) is told
+    bounds = f"deadline_s is {deadline_s:g}, max_plan_age_s {max_plan_age_s:g}"
+    assert not told or words.startswith(f"a plan takes about {took_s:.2f} s and {bounds}: plans will be late")
 
 
 def test_a_plan_of_an_observation_that_was_old_from_the_start_is_no_matter_of_slow_ticks() -> None:

@@ -198,6 +198,9 @@ def test_a_model_that_could_not_be_loaded_can_be_loaded_later() -> None:
                 DiagnosticStatus.ERROR,
                 "model not loaded: no weights in /nowhere",
             )
+            # What is said of it does not end with configuring, which has just failed.
+            failed = "unconfigured: configure has failed, for the reason that model gives: mend that"
+            assert manager.status("lifecycle").message.startswith(failed)
         load.failure = ""
         assert manager.change(CONFIGURE)
         assert manager.change(ACTIVATE)

@@ -7,7 +7,7 @@ from flatrope_planner.domain import seconds_to_ns
 from flatrope_planner.nodes.input_records import InputRecord, InputRecords
 from flatrope_planner.nodes.inputs import InputState
 from flatrope_planner.nodes.monitoring import Level
-from flatrope_planner.nodes.picture_losses import PictureLosses
+from flatrope_planner.nodes.picture_losses import PictureLosses, SourcePauses
 from flatrope_planner.nodes.publishers import Publishers
 
 DRIVER = Publishers(heard=("/driver",))
@@ -46,6 +46,51 @@ def seen(frames: list[int], size: int = LARGE, *, raw: bool = True, fast_dds: bo
 )
 def test_the_share_that_is_lost(frames: list[int], share: float) -> None:
     assert seen(frames).share() == pytest.approx(share)
+
+
+@pytest.mark.parametrize("pause_s", [5.0, 30.0])
+def test_what_no_source_has_sent_is_not_lost(pause_s: float) -> None:
+    pauses = SourcePauses()
+    losses = PictureLosses(raw=True, fast_dds=True, pauses=pauses)
+    # Pictures at 10 Hz and odometry at 20 Hz of three scenes, now the one, now the other first.
+    for scene in range(3):
+        for step in range(20):
+            stamp_ns = seconds_to_ns(scene * (pause_s + 1.0) + step * 0.05)
+            if step % 2 == 0:
+                losses.take(stamp_ns, LARGE)
+            pauses.take(stamp_ns)
+    # From the last picture to the last odometry of a scene 0.05 s are left: two short gaps in 29.
+    assert losses.share() == pytest.approx(0.0)
+    assert losses.warning() == ""
+    # Odometry that went on would tell that they were lost: two gaps of a pause and 0.1 s in 29.
+    alone = PictureLosses(raw=True, fast_dds=True)
+    for scene in range(3):
+        for step in range(10):
+            alone.take(seconds_to_ns(scene * (pause_s + 1.0) + step * 0.1), LARGE)
+    assert alone.share() == pytest.approx(1.0 - 29 * 0.1 / (27 * 0.1 + 2 * (pause_s + 0.1)))
+
+
+def test_as_long_as_nothing_else_is_sent_no_picture_is_said_to_be_lost() -> None:
+    losses = {"odometry": None, "camera wide": seen([])}
+    records = {name: InputRecord(f"/{name}", losses=each) for name, each in losses.items()}
+    heard = dict.fromkeys(records, DRIVER)
+    told = InputRecords(1.0, records).report(10.0, heard, InputState()).message
+    silent = "nothing has come on /{}, though /driver publishes there"
+    assert told == f"{silent.format('odometry')}; {silent.format('camera wide')}"
+    # Odometry that nobody publishes tells nothing.
+    told = InputRecords(1.0, records).report(10.0, {**heard, "odometry": Publishers()}, InputState()).message
+    assert "perhaps as they do not fit" in told
+    # Nor does odometry that has just begun: pictures may follow.
+    for arrived_s, blamed in ((9.2, False), (9.7, False), (10.2, True)):
+        records["odometry"].take(arrived_s, lambda: None)
+        told = InputRecords(1.0, records).report(arrived_s, heard, InputState()).message
+        assert ("perhaps as they do not fit" in told) is blamed
+    # All has stopped, after a few pictures.
+    records["camera wide"].losses = seen([0, 1, 2])
+    stale = InputState(missing="old", stale="camera wide is 3.20 s old")
+    for now_s, likely in ((10.3, True), (12.0, False)):
+        report = InputRecords(1.0, records).report(now_s, heard, stale)
+        assert ("likely as pictures of 4.3 MB" in report.message) is likely
 
 
 def test_one_quick_picture_is_no_period() -> None:

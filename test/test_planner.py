@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 import torch
 from stand_ins import SPEC, StraightCore
 from tiny_nano import tiny_model, tiny_tokenizer
 
 from flatrope_planner.dimensions import FUTURE_POINTS, HISTORY_POSES
 from flatrope_planner.domain import EgoHistory, Observation, ObservationSpec, Trajectory, seconds_to_ns
+from flatrope_planner.errors import SetupError
 from flatrope_planner.planning.chance import Chance
 from flatrope_planner.planning.core import warm_up
 from flatrope_planner.planning.planner import Planner
@@ -156,5 +158,36 @@ def test_warming_up_asks_for_one_plan_of_the_targets_own_kind() -> None:
     stamps_ns = [frame.stamp_ns for frame in seen.frames[SPEC.cameras[0]]]
     assert stamps_ns[-1] == seen.t0_ns
     assert seen.t0_ns - stamps_ns[0] == seconds_to_ns(SPEC.frame_period_s) * (SPEC.frames_per_camera - 1)
+    assert core.resets == 1
     nano = NanoTarget(tiny_model(), tiny_tokenizer())
     warm_up(Planner(nano, Reasoner(nano, NoDrafter(), 8, Exactness())))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (SetupError("no waypoints in 'Sunny.'"), "no waypoints in 'Sunny.'"),
+        (ValueError("shapes\ndiffer"), "ValueError: shapes differ (fail, line "),
+    ],
+)
+def test_a_warm_up_plan_that_fails_is_told_as_such(error: Exception, words: str) -> None:
+    core = StraightCore()
+
+    def fail() -> None:
+        raise error
+
+    core.fail = fail
+    with pytest.raises(SetupError) as caught:
+        warm_up(core)
+    assert str(caught.value).startswith(f"the warm-up plan: {words}")
+
+
+def test_a_first_plan_that_takes_long_is_followed_by_one_that_is_timed() -> None:
+    core = StraightCore()
+    assert warm_up(core, 1000.0) < 1000.0
+    assert len(core.seen) == 1
+    warm_up(core, 0.0)
+    assert (len(core.seen), core.resets) == (3, 3)
+    # Nothing of it has been seen before, as in a drive.
+    pictures = [frame.image.tobytes() for frames in core.seen[2].frames.values() for frame in frames]
+    assert len(set(pictures)) == len(SPEC.cameras) * SPEC.frames_per_camera

@@ -139,6 +139,23 @@ def test_cameras_that_cannot_be_who_they_are_called_are_told_of() -> None:
     assert "camera front_tele has the frame_id" not in inputs.message
 
 
+def test_a_pause_of_all_sources_is_no_loss_of_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of small ones nothing would be said.
+    monkeypatch.setattr("flatrope_planner.nodes.picture_losses.LARGE_BYTES", 1)
+    with running(StraightCore()) as (executor, test, listener):
+        sensors = Sensors(test)
+
+        def drive_scenes_of_two_seconds() -> None:
+            sensors.publish()
+            if sensors.step % 40 == 0:
+                sensors.step += 160
+
+        spin_until(executor, lambda: sensors.step > 1000, drive_scenes_of_two_seconds)
+    told = [status.message for array in listener["/diagnostics"] for status in array.status]
+    assert any("all inputs arrive" in words for words in told)
+    assert not [words for words in told if "are lost" in words]
+
+
 @pytest.mark.parametrize("reads_commands", [True, False])
 def test_a_route_hint_that_the_target_is_not_told_is_told_of(reads_commands: bool) -> None:
     core = StraightCore()

@@ -22,7 +22,16 @@ from std_msgs.msg import String
 from flatrope_planner.errors import SetupError
 from flatrope_planner.nodes import qos, recorder_node
 from flatrope_planner.nodes.executor import NodeExecutor
+from flatrope_planner.nodes.picture_losses import PictureLosses
 from flatrope_planner.nodes.recorder_node import RecorderNode
+from flatrope_planner.nodes.recording_needs import _likely_cause
+from flatrope_planner.nodes.recording_tally import (
+    ODOMETRY_TYPE,
+    PICTURE_TYPES,
+    PictureTally,
+    RecordingTally,
+    TopicTally,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +93,24 @@ def picture(number: int) -> Image:
     message = Image(height=2, width=2, encoding="rgb8", step=6, data=bytes(12))
     message.header.stamp.sec = number
     return message
+
+
+def test_the_size_of_pictures_is_blamed_only_while_something_smaller_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PictureLosses, "silence", lambda _: "too large")
+    camera = TopicTally(PICTURE_TYPES[0], PictureTally(PictureLosses(raw=True, fast_dds=True)))
+    odometry = TopicTally(ODOMETRY_TYPE)
+    alone, both = RecordingTally({"/left": camera}), RecordingTally({"/left": camera, "/odom": odometry})
+    assert _likely_cause(camera, alone, 100.0) == ", too large"
+    # Nothing has been sent yet; then it has just begun; then it has come for a while; then it has ended.
+    assert _likely_cause(camera, both, 100.0) == ""
+    for come_s, now_s, blamed in (
+        (100.0, 101.0, False),
+        (104.0, 105.0, True),
+        (104.5, 109.0, True),
+        (104.5, 110.0, False),
+    ):
+        odometry.take(come_s)
+        assert bool(_likely_cause(camera, both, now_s)) is blamed
 
 
 def test_a_topic_that_nobody_publishes_is_named_once_with_what_may_be_meant(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from flatrope_planner.evaluation.report.page import write_report
 from flatrope_planner.evaluation.report.pictures import Eye, with_plan
 from flatrope_planner.evaluation.report.recording import RecordedPlan, read_recording
 from flatrope_planner.evaluation.report.svg import nice_ticks
+from flatrope_planner.evaluation.report.ticks import driven_scenes
 from flatrope_planner.planning.pose import Pose, yaw_quaternion
 
 DEFINITIONS = Path(__file__).resolve().parents[1] / "msg"
@@ -239,6 +240,43 @@ def test_summary_is_the_drive_in_numbers(bag: Path, tmp_path: Path) -> None:
     # Two in the first scene, three in the second.
     assert summary["control_timeouts"] == 5
     assert [scene["title"] for scene in summary["scenes"]] == ["lead, seed 0", "lead, seed 1"]
+
+
+FIRST, SECOND = {"family": "lead", "seed": 0, "success": True}, {"family": "lead", "seed": 1, "success": False}
+UNTIL_GAP_NS = 8 * SECOND_NS
+
+
+@pytest.mark.parametrize(
+    ("seeds", "outcomes", "told"),
+    [
+        # At the same time as the next scene's first messages, as the clock leaps there in one step.
+        ((0, 1), [(UNTIL_GAP_NS, FIRST), (UNTIL_GAP_NS + 3, SECOND)], ["success", "collision"]),
+        # When the next scene is well on its way, and the other way round.
+        ((0, 1), [(9 * SECOND_NS, SECOND), (10 * SECOND_NS, FIRST)], ["success", "collision"]),
+        # Two that are called alike, one after the other.
+        ((0, 0), [(UNTIL_GAP_NS, FIRST), (10 * SECOND_NS, {**FIRST, "success": False})], ["success", "collision"]),
+        ((0, 1), [(UNTIL_GAP_NS, FIRST)], ["success", ""]),
+        ((0, 1), [(UNTIL_GAP_NS, SECOND)], ["", "collision"]),
+        # Without a name by the time of its end, or else of its recording.
+        ((0, 1), [(UNTIL_GAP_NS + 5, {"success": True, "end_s": 3.0})], ["success", ""]),
+        ((0, 1), [(2 * SECOND_NS, {"success": True}), (9 * SECOND_NS, {"success": False})], ["success", "collision"]),
+        # Of a scene that was over before the recording began.
+        ((0, 1), [(SECOND_NS + 5, {**FIRST, "seed": 7, "end_s": 0.5})], ["", ""]),
+    ],
+)
+def test_an_outcome_is_that_of_its_own_scene_whenever_it_was_recorded(
+    tmp_path: Path, seeds: tuple[int, int], outcomes: list[tuple[int, dict[str, Any]]], told: list[str]
+) -> None:
+    with BagWriter(tmp_path / "run.mcap", DEFINITIONS) as bag:
+        messages = Messages(bag, typestore_with(DEFINITIONS))
+        for seed, start_ns in zip(seeds, (SECOND_NS, UNTIL_GAP_NS), strict=True):
+            messages.text("/simulator/scene", start_ns, f"lead, seed {seed}")
+            for step in range(41):
+                messages.odometry(start_ns + step * SECOND_NS // 20, SPEED_MPS * step / 20.0)
+        for log_ns, outcome in outcomes:
+            messages.text("/simulator/outcome", log_ns, json.dumps({"failures": ["collision"], **outcome}))
+    scenes = driven_scenes(read_recording(tmp_path / "run.mcap"))
+    assert [scene.outcome for scene in scenes] == told
 
 
 def test_the_page_holds_everything(bag: Path, tmp_path: Path) -> None:

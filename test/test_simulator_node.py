@@ -57,6 +57,8 @@ def test_a_whole_episode_with_the_controller_in_the_loop() -> None:
     assert (outcome["family"], outcome["seed"], outcome["success"], outcome["failures"]) == ("free_road", 1, True, [])
     # How many depends on how fast this machine is.
     assert outcome["control_timeouts"] >= 0
+    # The clock begins at 1 s.
+    assert outcome["end_s"] == pytest.approx(1.0 + outcome["duration_s"])
     clock_ns = [to_nanoseconds(message.clock) for message in listener["/clock"]]
     assert clock_ns == sorted(clock_ns)
     picture, info = listener[f"{EGO}/front_wide/image"][0], listener[f"{EGO}/front_wide/camera_info"][0]

@@ -84,8 +84,12 @@ def test_ticks_that_fall_due_while_one_is_in_flight_are_dropped_and_counted() ->
                 worker.poll()
         assert worker.dropped_ticks == 2
         core.gate.set()
+        polled_until(worker, lambda: len(delivered) >= 1)
+        (report,) = (each for each in worker.reports() if each.task == "planning")
+        assert (report.level, "2 more fell due and were dropped" in report.message) == (Level.WARN, True)
         polled_until(worker, lambda: len(delivered) == 2)
         assert worker.dropped_ticks == 2
+        assert levels(worker)["planning"] is Level.OK
     # Then it goes on with the newest observation, not with a queued one.
     assert [observation.t0_ns for observation in core.seen] == [seconds_to_ns(3.0), seconds_to_ns(4.2)]
 

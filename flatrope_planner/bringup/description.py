@@ -12,6 +12,7 @@ from pathlib import Path
 
 from flatrope_planner.bringup.configuration import config_file, default_parameters
 from flatrope_planner.bringup.parameter_file import read_parameter_file
+from flatrope_planner.dimensions import SIMULATED_CAMERAS
 from flatrope_planner.errors import InputError
 
 PLANNER, DIAGNOSTICS, CONTROLLER, SIMULATOR = "planner", "diagnostics", "controller", "simulator"
@@ -147,8 +148,9 @@ def demo_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
         msg = f"role is {values[ROLE.name]!r}, expected a name such as {ROLE.default}"
         raise InputError(msg)
     wiring = {argument.name: argument.default for argument in _WIRING}
-    planner = _planner_and_diagnostics({**values, **wiring, USE_SIM_TIME.name: "true"})
-    return (*planner, _controller(values), _simulator(values))
+    planner, diagnostics = _planner_and_diagnostics({**values, **wiring, USE_SIM_TIME.name: "true"})
+    _check_simulated(planner)
+    return planner, diagnostics, _controller(values), _simulator(values)
 
 
 def play_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:
@@ -215,6 +217,19 @@ def _planner_and_diagnostics(values: Mapping[str, str]) -> tuple[NodeProcess, No
         ),
     )
     return planner, diagnostics
+
+
+def _check_simulated(planner: NodeProcess) -> None:
+    """Refuse a planner that waits for pictures that the simulator does not send: simulated time would stand still.
+
+    Raises:
+        InputError: naming the cameras of both.
+    """
+    cameras = cameras_of(planner.parameter_file, f"{planner.namespace}/{planner.name}")
+    if not set(cameras) <= set(SIMULATED_CAMERAS):
+        shown = ", ".join(SIMULATED_CAMERAS)
+        msg = f"{planner.parameter_file}: cameras are {', '.join(cameras)}; the simulator shows {shown} and no others"
+        raise InputError(msg)
 
 
 def _beyond_the_file(values: Mapping[str, str]) -> dict[str, ParameterValue]:

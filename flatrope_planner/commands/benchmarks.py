@@ -63,7 +63,7 @@ def add_benchmarks(commands: Any) -> None:
 
 def _add_worker_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=JOBS, default=2, help="processes at work (default: %(default)s)")
-    parser.add_argument("--weights", type=Path, metavar="FOLDER", help="default: the ones that ship with the package")
+    parser.add_argument("--weights", type=Path, metavar="FOLDER", help="nano's; default: those of the package")
 
 
 def _bench_driving(arguments: argparse.Namespace) -> Result:

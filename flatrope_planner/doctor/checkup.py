@@ -14,11 +14,12 @@ from flatrope_planner.doctor.finding import Finding, Mark, worst
 from flatrope_planner.doctor.installation import check_installation, check_messages
 from flatrope_planner.doctor.loopback import check_loopback, start_loopback
 from flatrope_planner.doctor.middleware import check_discovery, check_profile, check_ros
-from flatrope_planner.doctor.model import check_memory, check_model, start_model
+from flatrope_planner.doctor.model import NANO, check_memory, check_model, start_model
 from flatrope_planner.doctor.packages import check_packages, check_python
 from flatrope_planner.doctor.planner_inputs import check_planner, start_planner_probe
 from flatrope_planner.doctor.shared_memory import check_leftovers, check_space
 from flatrope_planner.doctor.storage import check_storage
+from flatrope_planner.doctor.target_weights import check_target_weights
 from flatrope_planner.doctor.weights import check_weights
 from flatrope_planner.errors import reason
 
@@ -47,29 +48,28 @@ QUICK = (
     Step("shared memory", check_space),
     Step("leftovers", check_leftovers),
     Step("storage", check_storage),
-    Step("memory", check_memory),
-    Step("weights", check_weights),
 )
 
 
-def check_up(planner: str | None, stream: TextIO | None = None) -> dict[str, Any]:
+def check_up(planner: str | None, target: str = NANO, stream: TextIO | None = None) -> dict[str, Any]:
     """Check everything, say what was found, and return it.
 
     Args:
         planner: name of a running planner that is to be looked at; None to look whether the usual one runs.
+        target: whose weights are to be looked at, and who is to make a plan.
         stream: for the report; None for the standard output.
     """
     started_s, report = time.monotonic(), Report(stream or sys.stdout)
     with ExitStack() as running:
         loopback = running.enter_context(start_loopback())
         asked = running.enter_context(start_planner_probe(planner))
-        model = running.enter_context(start_model())
+        model = running.enter_context(start_model(target))
         slow = (
             Step("loop-back", partial(check_loopback, loopback)),
             Step("planner", partial(check_planner, asked, planner)),
-            Step("model", partial(check_model, model)),
+            Step("model", partial(check_model, model, target)),
         )
-        found = [finding for step in (*QUICK, *slow) for finding in report.show(step)]
+        found = [finding for step in (*QUICK, *_of_target(target), *slow) for finding in report.show(step)]
     return {
         "format": FORMAT,
         "mark": worst(found).value,
@@ -77,6 +77,13 @@ def check_up(planner: str | None, stream: TextIO | None = None) -> dict[str, Any
         "duration_s": time.monotonic() - started_s,
         "findings": [finding.record() for finding in found],
     }
+
+
+def _of_target(target: str) -> tuple[Step, ...]:
+    """What can be seen of a target without loading it; in which memory another one has to fit shows with its device."""
+    if target == NANO:
+        return Step("memory", check_memory), Step("weights", check_weights)
+    return (Step("weights", partial(check_target_weights, target)),)
 
 
 def guarded(step: Step) -> list[Finding]:

@@ -1,10 +1,12 @@
-"""`python -m flatrope_planner.doctor.model_probe`: device, weights, drafts, a plan; what it saw as lines of JSON.
+"""`python -m flatrope_planner.doctor.model_probe TARGET`: device, drafts, a plan; what it saw as lines of JSON.
 
 Runs in a process of its own: PyTorch may be absent, too large for the memory, or built for another processor.
 """
 
 import json
+import sys
 import time
+from functools import cache, partial
 from typing import Any
 
 from flatrope_planner.errors import FlatropeError, reason
@@ -12,9 +14,10 @@ from flatrope_planner.errors import FlatropeError, reason
 
 def main() -> None:
     """Try everything, from what needs least to what needs most; each line is printed before the next is tried."""
+    (target,) = sys.argv[1:]
     _tell("device", _device)
-    _tell("drafts", _drafts)
-    _tell("plan", _plan)
+    _tell("drafts", partial(_drafts, target))
+    _tell("plan", partial(_plan, target))
 
 
 def _tell(name: str, look: Any) -> None:
@@ -46,30 +49,36 @@ def _device() -> dict[str, Any]:
     return facts
 
 
-def _drafts() -> dict[str, Any]:
-    from flatrope_planner.vla.drafting import draft_of, drafts_beside
-    from flatrope_planner.vla.nano import NanoTarget
-
-    target = NanoTarget.load()
-    problems = {}
-    for name, folder in drafts_beside(None).items():
-        try:
-            draft_of(folder, target)
-        except FlatropeError as err:
-            problems[name] = str(err)
-    return {"fingerprint": target.fingerprint, "names": list(drafts_beside(None)), "problems": problems}
-
-
-def _plan() -> dict[str, Any]:
-    from flatrope_planner.planning.core import warm_up
-    from flatrope_planner.vla.loading import NANO, load_planner
+@cache
+def _loaded(name: str) -> Any:
+    """The target, its folder, and how long it took to load (s); once, as there may be no room for two."""
+    from flatrope_planner.vla.targets import find_target, load_target
 
     started_s = time.monotonic()
-    planner = load_planner(NANO)
-    loaded_s = time.monotonic()
-    warm_up(planner)
-    done_s = time.monotonic()
-    return {"load_s": loaded_s - started_s, "plan_s": done_s - loaded_s, "health": planner.health.problem}
+    folder = find_target(name)
+    return load_target(folder), folder, time.monotonic() - started_s
+
+
+def _drafts(name: str) -> dict[str, Any]:
+    from flatrope_planner.vla.drafting import draft_of, drafts_beside
+
+    target, folder, _ = _loaded(name)
+    problems = {}
+    for draft, place in drafts_beside(folder).items():
+        try:
+            draft_of(place, target)
+        except FlatropeError as err:
+            problems[draft] = str(err)
+    return {"fingerprint": target.fingerprint, "names": list(drafts_beside(folder)), "problems": problems}
+
+
+def _plan(name: str) -> dict[str, Any]:
+    from flatrope_planner.planning.core import warm_up
+    from flatrope_planner.vla.loading import planner_with
+
+    target, folder, load_s = _loaded(name)
+    planner = planner_with(target, folder)
+    return {"load_s": load_s, "plan_s": warm_up(planner), "health": planner.health.problem}
 
 
 if __name__ == "__main__":

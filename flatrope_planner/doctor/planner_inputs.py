@@ -1,5 +1,6 @@
 """A running planner: what it is fed with, by which clock it goes, and what it says of itself."""
 
+import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,7 +15,8 @@ TIMEOUT_S = 30.0
 # Without these no plan; other inputs may be absent.
 REQUIRED = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage", "nav_msgs/msg/Odometry")
 ACTIVE = "active"
-_LEVELS = {1: Mark.WARN, 2: Mark.FAIL, 3: Mark.WARN}
+ERROR = 2
+_LEVELS = {1: Mark.WARN, ERROR: Mark.FAIL, 3: Mark.WARN}
 
 
 def start_planner_probe(name: str | None) -> Probe:
@@ -43,8 +45,7 @@ def findings(facts: Mapping[str, Any]) -> Iterator[Finding]:
     if state in (None, ACTIVE):
         yield Finding(CHECK, Mark.OK, f"{name} runs{'' if state is None else ', active'}", facts={"name": name})
     else:
-        step = "configure" if state == "unconfigured" else "activate"
-        remedy = f"ros2 lifecycle set {name} {step}; its parameter autostart does that by itself"
+        remedy = _way_to_active(name, state, facts["status"])
         yield Finding(CHECK, Mark.WARN, f"{name} is {state}: it does not plan", remedy, {"name": name, "state": state})
     yield from map(_input, facts["inputs"])
     yield _clock(facts)
@@ -52,6 +53,17 @@ def findings(facts: Mapping[str, Any]) -> Iterator[Finding]:
         if status["level"] in _LEVELS:
             words, mark = f"says of {task.rpartition(': ')[2]}: {status['message']}", _LEVELS[status["level"]]
             yield Finding(CHECK, mark, words, "it says more on ~/output/status and /diagnostics", dict(status))
+
+
+def _way_to_active(name: str, state: str, status: Mapping[str, Any]) -> str:
+    """What lets a planner plan that is not active."""
+    failed = any(task.endswith(": model") and said["level"] == ERROR for task, said in status.items())
+    if failed:
+        # Configuring it again would only fail again, and so would its parameter autostart.
+        return "its model could not be loaded, the reason stands below: mend that and start it again"
+    step = "configure" if state == "unconfigured" else "activate"
+    by_hand = f", or ros2 lifecycle set {name} {step}" if shutil.which("ros2") else ""
+    return f"it waits for a manager to {step} it: start it with autostart:=true{by_hand}"
 
 
 def _absent(nodes: list[str], name: str | None) -> Finding:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from flatrope_planner.domain import Floats, Observation, Trajectory
 from flatrope_planner.evaluation.decode_contestants import CHAIN_WIDTH, refuse_taken_names
+from flatrope_planner.evaluation.nano_weights import check_nano_weights
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Split
 from flatrope_planner.speculation.block_drafter import Shape
@@ -44,9 +45,10 @@ def run_attention_budget(options: AttentionOptions) -> dict[str, Any]:
     """Let each draft draft at the same moments of the validation split, and see where its attention goes.
 
     Raises:
-        InputError: when a further draft has the name of another.
+        InputError: when the weights are not nano's, or a further draft has the name of another.
         SetupError: when weights or drafts are missing or do not fit.
     """
+    check_nano_weights(options.weights)
     target = NanoTarget.load(options.weights)
     beside, extra = drafts_beside(options.weights), options.drafts or {}
     refuse_taken_names(extra, beside)

@@ -29,6 +29,7 @@ from flatrope_planner.evaluation.decode_scores import (
     summaries,
 )
 from flatrope_planner.evaluation.generate_reference import GenerateReference, nano_inputs, nano_rules
+from flatrope_planner.evaluation.nano_weights import check_nano_weights
 from flatrope_planner.evaluation.workers import run_in_workers
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, UNSEEN_FAMILIES, Family, Split
@@ -77,12 +78,13 @@ def run_decode_benchmark(options: DecodeOptions) -> dict[str, Any]:
     """Let all write at every moment.
 
     Raises:
-        InputError: if there is nothing to measure.
+        InputError: if there is nothing to measure, or the weights are not nano's.
         SetupError: when weights or drafts are missing or do not fit.
     """
     if options.episodes < 1 or options.moments < 1:
         msg = f"{options.episodes} episodes of {options.moments} moments, expected at least one of one"
         raise InputError(msg)
+    check_nano_weights(options.weights)
     # Whatever is wrong with a draft is said now, not by a worker.
     contestants(NanoTarget.load(options.weights), options.weights, options.drafts)
     drives = [

@@ -13,6 +13,7 @@ from typing import Any
 
 from flatrope_planner.errors import InputError
 from flatrope_planner.evaluation.closed_loop import Episode, Pilot, PlannerPilot, ReferencePilot, drive
+from flatrope_planner.evaluation.nano_weights import check_nano_weights
 from flatrope_planner.evaluation.workers import nano_of_this_worker, run_in_workers
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, UNSEEN_FAMILIES, Family, Split, World
@@ -59,11 +60,12 @@ def run_driving_benchmark(options: DrivingOptions) -> dict[str, Any]:
     """Drive every family with every driver and count successes.
 
     Raises:
-        InputError: if there is nothing to drive, or nobody to do it.
+        InputError: if there is nothing to drive, nobody to do it, or the weights are not nano's.
     """
     if options.seeds < 1:
         msg = f"seeds is {options.seeds}, expected at least 1"
         raise InputError(msg)
+    check_nano_weights(options.weights)
     drivers, families = options.drivers, options.families
     tasks = [Task(driver, family, seed) for seed in range(options.seeds) for driver in drivers for family in families]
     started_s = time.monotonic()

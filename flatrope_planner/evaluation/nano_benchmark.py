@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from flatrope_planner.domain import CameraFrame, Decision, EgoHistory, Floats, Observation, Plan, seconds_to_ns
+from flatrope_planner.evaluation.nano_weights import check_nano_weights
 from flatrope_planner.evaluation.workers import nano_of_this_worker, run_in_workers
 from flatrope_planner.planning.observation import ObservationSpec
 from flatrope_planner.planning.stated_decision import decision_of
@@ -50,9 +51,10 @@ def run_nano_benchmark(episodes: int, jobs: int, weights: Path | None) -> dict[s
     """Ask nano about moments of `episodes` scenes of each family.
 
     Raises:
-        InputError: if there is nothing to ask.
+        InputError: if there is nothing to ask, or the weights are not nano's.
         SetupError: when the weights are missing or do not fit.
     """
+    check_nano_weights(weights)
     target = NanoTarget.load(weights)
     tasks = [(family, seed) for seed in range(episodes) for family in Family]
     asked = dict(with_progress(run_in_workers(partial(_ask_episode, weights), tasks, jobs), len(tasks), "episodes"))

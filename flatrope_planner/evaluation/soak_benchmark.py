@@ -26,6 +26,7 @@ from flatrope_planner.evaluation.soak_picture import soak_picture
 from flatrope_planner.evaluation.soak_verdict import Sample
 from flatrope_planner.evaluation.witness_events import Timeline, from_line
 from flatrope_planner.progress import with_progress
+from flatrope_planner.simulation.scene_name import scene_name
 
 WITNESS = "plan_witness"
 SAMPLE_PERIOD_S = 5.0
@@ -152,7 +153,7 @@ def _change(values: tuple[float, float]) -> str:
 
 def _outcomes(timeline: Timeline) -> dict[str, Any]:
     verdicts = [json.loads(outcome.text) for outcome in timeline.outcomes]
-    failures = [f"{each['family']}, seed {each['seed']}: {', '.join(each['failures'])}" for each in verdicts]
+    failures = [f"{scene_name(each['family'], each['seed'])}: {', '.join(each['failures'])}" for each in verdicts]
     success = sum(bool(each["success"]) for each in verdicts)
     failed = [words for words, each in zip(failures, verdicts, strict=True) if not each["success"]]
     return {"scenes": len(verdicts), "success": success, "failed": failed}

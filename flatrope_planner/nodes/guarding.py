@@ -13,7 +13,8 @@ from flatrope_planner.domain import Plan, Trajectory, ns_to_seconds, seconds_to_
 from flatrope_planner.errors import NotReadyError
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.parameters import PlannerParameters
-from flatrope_planner.nodes.slowness import Slowness
+from flatrope_planner.nodes.plan_alarm import Trouble
+from flatrope_planner.nodes.slowness import REMEDY, Slowness
 from flatrope_planner.nodes.worker import FinishedTick
 from flatrope_planner.planning.consistency import Consistency, ConsistencyFinding
 from flatrope_planner.planning.driven_arc import EgoMoment
@@ -206,13 +207,24 @@ class PlanGuard:
         if last.is_fallback:
             stopped = f"the ego is being stopped: {last.fallback_reason}"
             # A plan that is refused for what it is will not be better for being quicker.
-            words = "; ".join(filter(None, (stopped, slow if last.pending else "")))
-            return TaskReport("plans", Level.ERROR, words, values)
+            if last.pending:
+                stopped = f"{stopped}; {slow or f'if ticks take so long, {REMEDY}'}"
+            return TaskReport("plans", Level.ERROR, stopped, values)
         if last.finding.consistency is Consistency.INCONSISTENT:
-            return TaskReport("plans", Level.WARN, f"rationale and trajectory differ: {last.finding.reason}", values)
+            words = "; ".join(filter(None, (f"rationale and trajectory differ: {last.finding.reason}", slow)))
+            return TaskReport("plans", Level.WARN, words, values)
         if slow:
             return TaskReport("plans", Level.WARN, f"plans are good, but late: {slow}", values)
         return TaskReport("plans", Level.OK, "plans are good" if counts.accepted else "no plan yet", values)
+
+    def trouble(self) -> Trouble:
+        """What the report speaks of."""
+        with self._lock:
+            if self._last.is_fallback and not self._last.pending and not self._withheld:
+                return Trouble.BAD
+            if self._withheld or self._slowness is not None:
+                return Trouble.LATE
+            return Trouble.LATE_IN_FLIGHT if self._last.pending else Trouble.NONE
 
     def _note_lateness(self, t0_ns: int, age_s: float, *, leapt: bool = False) -> None:
         if self._late.t0_ns != t0_ns:

@@ -12,6 +12,8 @@ from flatrope_planner.nodes.publishers import Publishers
 
 # Arrivals that a rate is taken from.
 RATE_ARRIVALS = 32
+# Messages after a longer silence have begun anew (s, steady).
+RESUMED_S = 1.0
 # How long a change that is over is still reported (s, steady).
 CHANGE_SHOWN_S = 10.0
 
@@ -28,6 +30,8 @@ class InputRecord:
     rejection: str = ""
     rejected_s: float = 0.0
     last_s: float | None = None
+    # When messages began to come, without a longer silence since then.
+    since_s: float | None = None
     # When something came that could be used.
     used_s: float | None = None
     frame_id: str | None = None
@@ -46,6 +50,8 @@ class InputRecord:
         Never raises: an exception that leaves a callback ends the node.
         """
         self.received += 1
+        if self.last_s is None or now_s - self.last_s > RESUMED_S:
+            self.since_s = now_s
         self.last_s = now_s
         self._arrivals_s.append(now_s)
         try:
@@ -71,6 +77,19 @@ class InputRecord:
         self._change, self._changed_s = f"frame_id of {self.topic} was {before!r} and is {frame_id!r}", now_s
         return True
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it is no picture, and has to come."""
+        return self.losses is None and not self.optional
+
+    def comes(self, now_s: float, timeout_s: float) -> bool:
+        """Whether messages come, be they of use or not."""
+        return self.last_s is not None and now_s - self.last_s <= timeout_s
+
+    def comes_steadily(self, now_s: float, timeout_s: float) -> bool:
+        """Whether they have come for `timeout_s`, at the least."""
+        return self.comes(now_s, timeout_s) and self.since_s is not None and now_s - self.since_s >= timeout_s
+
     def rate_hz(self, now_s: float, timeout_s: float) -> float:
         """Messages a second, 0 when none has come for `timeout_s`, or too few to tell."""
         if not self._arrivals_s or now_s - self._arrivals_s[-1] > timeout_s:
@@ -78,15 +97,18 @@ class InputRecord:
         span_s = self._arrivals_s[-1] - self._arrivals_s[0]
         return (len(self._arrivals_s) - 1) / span_s if span_s > 0.0 else 0.0
 
-    def complaint(self, now_s: float, timeout_s: float, publishers: Publishers) -> str | None:
-        """What is wrong with the topic, in words; None if it delivers or need not."""
+    def complaint(self, now_s: float, timeout_s: float, publishers: Publishers, *, paused: bool = False) -> str | None:
+        """What is wrong with the topic, in words; None if it delivers or need not.
+
+        `paused`: whether nothing else comes from the sources either, so that nothing of this topic need be lost.
+        """
         if self.optional or (self.used_s is not None and now_s - self.used_s <= timeout_s):
             return None
-        if self.last_s is not None and now_s - self.last_s <= timeout_s:
+        if self.comes(now_s, timeout_s):
             return f"nothing on {self.topic} can be used: {self.rejection}"
         if (nobody := publishers.none_heard(self.topic)) is not None:
             return nobody
-        likely = self.losses.silence() if self.losses is not None else ""
+        likely = self.losses.silence() if self.losses is not None and not paused else ""
         silent = f"though {', '.join(publishers.heard)} publishes there{likely and f', {likely}'}"
         if self.last_s is None:
             return f"nothing has come on {self.topic}, {silent}"
@@ -132,8 +154,9 @@ class InputRecords:
     ) -> TaskReport:
         """The state of the inputs; the worst thing first (levels: docs/topics.md), `signs` of mistaken cameras last."""
         complaints, warnings, values = list[str](), list[str](), dict[str, str]()
+        paused = self._paused(now_s, publishers)
         for name, record in self.records.items():
-            complaint = record.complaint(now_s, self.timeout_s, publishers[name])
+            complaint = record.complaint(now_s, self.timeout_s, publishers[name], paused=paused)
             if complaint is None:
                 warnings += record.warnings(now_s, publishers[name])
             else:
@@ -142,8 +165,17 @@ class InputRecords:
                 values[f"{name}.{key}"] = value
             if name in state.ages_s:
                 values[f"{name}.age_s"] = f"{state.ages_s[name]:.3f}"
-        level, message = _worst(complaints, [*warnings, *signs], replace(state, stale=self._with_losses(state.stale)))
+        stale = state.stale if paused else self._with_losses(state.stale)
+        level, message = _worst(complaints, [*warnings, *signs], replace(state, stale=stale))
         return TaskReport("inputs", level, message, values)
+
+    def _paused(self, now_s: float, publishers: Mapping[str, Publishers]) -> bool:
+        """Whether of what is small, and published, nothing comes: it has not been sent yet, or no longer is.
+
+        Nor is it told for as long as a picture may be silent after something small has begun to come.
+        """
+        small = [each for name, each in self.records.items() if each.is_small and publishers[name].heard]
+        return bool(small) and not any(each.comes_steadily(now_s, self.timeout_s) for each in small)
 
     def _with_losses(self, stale: str | None) -> str | None:
         """Which inputs are too old, with what may keep the pictures of a camera among them from coming."""

@@ -30,6 +30,7 @@ MEANINGS = {
     "inactive": "nothing is planned: activate begins to",
     "finalized": "shut down for good",
 }
+UNREADY = "configure has failed, for the reason that model gives: mend that, then configure or start it again"
 
 
 class ManagedNode(LifecycleNodeMixin, Node):
@@ -45,6 +46,8 @@ class ManagedNode(LifecycleNodeMixin, Node):
         self._turn = Lock()
         self._closing = False
         self._trouble = self._mistakable = ""
+        # Whether it could not be got ready when that was tried last.
+        self._unready = False
         for service in self.services:
             if service.srv_type is ChangeState:
                 service.callback = partial(self._answer, service.callback)
@@ -86,6 +89,8 @@ class ManagedNode(LifecycleNodeMixin, Node):
             return TaskReport("lifecycle", Level.ERROR, f"{state}: {self._mistakable}", values)
         if state == "active":
             return TaskReport("lifecycle", Level.OK, state, values)
+        if self._unready and state == "unconfigured":
+            return TaskReport("lifecycle", Level.WARN, f"{state}: {UNREADY}", values)
         return TaskReport("lifecycle", Level.WARN, f"{state}: {MEANINGS.get(state, 'in between')}", values)
 
     def _namesakes(self) -> int:
@@ -106,8 +111,10 @@ class ManagedNode(LifecycleNodeMixin, Node):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Get ready."""
-        self._trouble = ""
-        return super().on_configure(state) if self._told(self.configure) else FAILURE
+        self._trouble, self._unready = "", False
+        ready = self._told(self.configure)
+        self._unready = not ready
+        return super().on_configure(state) if ready else FAILURE
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin, and say where to look."""

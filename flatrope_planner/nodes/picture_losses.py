@@ -15,20 +15,45 @@ STAMPS, GAPS_ENOUGH, SHARE_LOST = 32, 16, 0.5
 FEW_GAPS, LONG_NS = 6, 8_000_000_000
 # The gap that this share of all is shorter than is one period: the odd burst of a driver is none.
 PERIOD_SHARE = 0.1
+# Odometry that is silent for longer has been paused: between two scenes, or two drives of a bag.
+PAUSE_NS = 1_000_000_000
+
+
+class SourcePauses:
+    """Stretches of time in which not even odometry was sent, so that no picture of them can be lost."""
+
+    def __init__(self) -> None:
+        """Know of none yet."""
+        self._last_ns: int | None = None
+        self._pauses: deque[tuple[int, int]] = deque(maxlen=STAMPS)
+
+    def take(self, stamp_ns: int) -> None:
+        """Note odometry that came."""
+        if self._last_ns is not None and stamp_ns - self._last_ns > PAUSE_NS:
+            self._pauses.append((self._last_ns, stamp_ns))
+        self._last_ns = stamp_ns
+
+    def within(self, begin_ns: int, end_ns: int) -> int:
+        """How much of a stretch they make up (ns)."""
+        return sum(max(0, min(end_ns, until_ns) - max(begin_ns, from_ns)) for from_ns, until_ns in self._pauses)
 
 
 class PictureLosses:
     """The newest pictures of one camera."""
 
-    def __init__(self, *, raw: bool, fast_dds: bool, share_lost: float = SHARE_LOST) -> None:
+    def __init__(
+        self, *, raw: bool, fast_dds: bool, share_lost: float = SHARE_LOST, pauses: SourcePauses | None = None
+    ) -> None:
         """Know nothing yet.
 
         Args:
             raw: whether the pictures come raw, not compressed.
             fast_dds: whether they come by Fast DDS, not another middleware.
             share_lost: from which share on there is a warning of what is lost (0 to 1).
+            pauses: of what sends them; None for none.
         """
         self._raw, self._fast_dds, self._share_lost = raw, fast_dds, share_lost
+        self._pauses = pauses or SourcePauses()
         self._stamps_ns: deque[int] = deque(maxlen=STAMPS)
         self._size_bytes: int | None = None
 
@@ -41,11 +66,12 @@ class PictureLosses:
 
     def share(self) -> float | None:
         """How many of the pictures did not come, 0 to 1; None where too few came to tell."""
-        gaps_ns = sorted(later - earlier for earlier, later in pairwise(self._stamps_ns))
+        stretches_ns = pairwise(self._stamps_ns)
+        gaps_ns = sorted(later - earlier - self._pauses.within(earlier, later) for earlier, later in stretches_ns)
         if len(gaps_ns) < (FEW_GAPS if sum(gaps_ns) >= LONG_NS else GAPS_ENOUGH):
             return None
         period_ns = gaps_ns[max(1, int(PERIOD_SHARE * len(gaps_ns)))]
-        return max(0.0, 1.0 - period_ns * len(gaps_ns) / sum(gaps_ns))
+        return max(0.0, 1.0 - period_ns * len(gaps_ns) / max(sum(gaps_ns), 1))
 
     def warning(self) -> str:
         """What is lost and why, in words; "" for large pictures that arrive, and for all small ones."""

@@ -51,9 +51,11 @@ from flatrope_planner.nodes.lifecycle import ManagedNode
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.nodes.obstacles import obstacle_points
 from flatrope_planner.nodes.parameters import PlannerParameters
-from flatrope_planner.nodes.picture_losses import FAST_DDS, PictureLosses
+from flatrope_planner.nodes.picture_losses import FAST_DDS, PictureLosses, SourcePauses
+from flatrope_planner.nodes.plan_alarm import PlanAlarm
 from flatrope_planner.nodes.publishers import publishers_of
 from flatrope_planner.nodes.running import run_node
+from flatrope_planner.nodes.slowness import foreseen, shortest_bound_s
 from flatrope_planner.nodes.worker import PlanningWorker
 from flatrope_planner.planning.camera_identity import CameraIdentity
 from flatrope_planner.planning.chance import Chance
@@ -93,6 +95,7 @@ class PlannerNode(ManagedNode):
         self._logged: set[str] = set()
         logger = self.get_logger()
         self._idleness = Idleness(logger.warning, logger.info)
+        self._alarm = PlanAlarm(logger.warning, logger.info)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._begin_empty()
         self._create_publishers()
@@ -185,9 +188,10 @@ class PlannerNode(ManagedNode):
             name: InputRecord(self.resolve_topic_name(topic.name), optional=name == COMMAND)
             for name, topic in topics.items()
         }
+        self._pauses = SourcePauses()
         raw, fast_dds = not self._settings.compressed, FAST_DDS in rclpy.get_rmw_implementation_identifier()
         for camera in self._settings.cameras:
-            records[camera_input(camera)].losses = PictureLosses(raw=raw, fast_dds=fast_dds)
+            records[camera_input(camera)].losses = PictureLosses(raw=raw, fast_dds=fast_dds, pauses=self._pauses)
         return InputRecords(self._settings.input_timeout_s, records)
 
     def _create_subscriptions(self) -> None:
@@ -225,6 +229,7 @@ class PlannerNode(ManagedNode):
             sample = odometry_sample(message)
             # A stamp that lies must not reach the motion that is made of many.
             self._inputs.check(sample.stamp_ns)
+            self._pauses.take(sample.stamp_ns)
             self._inputs.add_odometry(self._motion.take(sample), message.header.frame_id)
             self._records.records[ODOMETRY].oddity = "" if message.header.frame_id else NO_FRAME
             if self._obstacles is not None:
@@ -290,10 +295,12 @@ class PlannerNode(ManagedNode):
         self._speculation.publish(statistics_message(plan, record, header))
 
     def _publish_status(self) -> None:
+        plans = self._guard.report()
+        self._alarm.look(plans, self._guard.trouble(), time.monotonic())
         reports = [
             self.life_report(),
             *self._worker.reports(),
-            self._guard.report(),
+            plans,
             self._clock_watch.report(self._settings.input_timeout_s),
         ]
         if self._obstacles is not None:
@@ -332,8 +339,12 @@ class PlannerNode(ManagedNode):
                 self.get_logger().warning(f"{report.task}: {report.message}")
 
 
-def load_planner(parameters: PlannerParameters) -> PlanningCore:
+def load_planner(parameters: PlannerParameters, warn: Callable[[str], object] = lambda _words: None) -> PlanningCore:
     """The planner that the parameters ask for, warmed up.
+
+    Args:
+        parameters: those of the node.
+        warn: told if plans will take too long.
 
     Raises:
         SetupError: if its weights or a library are missing.
@@ -355,7 +366,10 @@ def load_planner(parameters: PlannerParameters) -> PlanningCore:
     core = load(parameters.target, speculation, running)
     p = parameters
     core.chance = Chance(p.draw_seed, p.temperature, p.top_p, p.trajectory_samples)
-    warm_up(core)
+    took_s = warm_up(core, shortest_bound_s(p.deadline_s, p.max_plan_age_s))
+    expected = foreseen(took_s, p.deadline_s, p.max_plan_age_s)
+    if expected:
+        warn(f"{p.target}: {expected}")
     return core
 
 
@@ -369,7 +383,13 @@ def planner_node() -> PlannerNode:
     for name in LIBRARIES:
         if find_spec(name) is None:
             raise SetupError(import_complaint(ModuleNotFoundError(f"No module named {name!r}")))
-    return PlannerNode(load_planner)
+
+    def warn(words: str) -> None:
+        # Long before a model is loaded the node is there.
+        node.get_logger().warning(words)
+
+    node = PlannerNode(partial(load_planner, warn=warn))
+    return node
 
 
 def main() -> NoReturn:

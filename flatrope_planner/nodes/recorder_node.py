@@ -29,9 +29,10 @@ from flatrope_planner.evaluation.replay.output_folder import writing_to
 from flatrope_planner.nodes.console import Console
 from flatrope_planner.nodes.declared import read_parameters
 from flatrope_planner.nodes.parameters import Range
-from flatrope_planner.nodes.picture_losses import FAST_DDS, PictureLosses
+from flatrope_planner.nodes.picture_losses import FAST_DDS, PictureLosses, SourcePauses
 from flatrope_planner.nodes.recording_needs import needs_of
 from flatrope_planner.nodes.recording_tally import (
+    ODOMETRY_TYPE,
     PICTURE_TYPES,
     SHARE_LOST,
     PictureTally,
@@ -87,6 +88,8 @@ class RecorderNode(Node):
         self._recorded: set[str] = set()
         self._last_picture_ns: dict[str, int] = {}
         self._tally = RecordingTally()
+        # Of what sends the pictures, told by the first odometry that is found: another one may have another clock.
+        self._pauses, self._pacemaker = SourcePauses(), ""
         # What is amiss, and which cameras lose pictures, as it was said last.
         self._amiss, self._lossy = "", set[str]()
         self._begun_s = time.monotonic()
@@ -160,7 +163,7 @@ class RecorderNode(Node):
                 self.get_logger().warning(f"{topic} is left out: its type {message_type} is not installed")
                 continue
             offered = self._offered(topic, PICTURE_QUEUE_DEPTH if message_type in PICTURE_TYPES else QUEUE_DEPTH)
-            self._tally.topics[topic] = TopicTally(message_type, _picture_tally(message_type))
+            self._tally.topics[topic] = TopicTally(message_type, self._picture_tally(message_type))
             if offered.durability == QoSDurabilityPolicy.TRANSIENT_LOCAL:
                 self._bag.latched.add(topic)
             if message_type == IMAGE:
@@ -196,6 +199,10 @@ class RecorderNode(Node):
         tally = self._tally.topics[topic]
         if tally.pictures is not None and (stamp_ns := header_stamp_ns(cdr)) is not None:
             tally.pictures.take(stamp_ns, len(cdr))
+        if message_type == ODOMETRY_TYPE:
+            self._pacemaker = self._pacemaker or topic
+            if topic == self._pacemaker and (stamp_ns := header_stamp_ns(cdr)) is not None:
+                self._pauses.take(stamp_ns)
         self._write(topic, topic, message_type, cdr)
 
     def _take_picture(self, topic: str, message: Image) -> None:
@@ -220,12 +227,11 @@ class RecorderNode(Node):
             self._bag.write(topic, message_type, self.get_clock().now().nanoseconds, cdr)
         self._tally.topics[source].take(time.monotonic())
 
-
-def _picture_tally(message_type: str) -> PictureTally | None:
-    if message_type not in PICTURE_TYPES:
-        return None
-    fast_dds = FAST_DDS in rclpy.get_rmw_implementation_identifier()
-    return PictureTally(PictureLosses(raw=message_type == IMAGE, fast_dds=fast_dds, share_lost=SHARE_LOST))
+    def _picture_tally(self, message_type: str) -> PictureTally | None:
+        if message_type not in PICTURE_TYPES:
+            return None
+        fast_dds, raw = FAST_DDS in rclpy.get_rmw_implementation_identifier(), message_type == IMAGE
+        return PictureTally(PictureLosses(raw=raw, fast_dds=fast_dds, share_lost=SHARE_LOST, pauses=self._pauses))
 
 
 def _message_class(message_type: str) -> Any:

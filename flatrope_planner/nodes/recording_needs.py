@@ -39,9 +39,11 @@ class Need:
             elif heard is not None and heard.rejection and not heard.messages:
                 yield f"nothing on {topic} can be used: {heard.rejection}"
             elif heard is None or not heard.messages:
-                silent.setdefault(f", though somebody publishes there{_likely_cause(heard)}", []).append(topic)
+                silent.setdefault(f", though somebody publishes there{_likely_cause(heard, tally, now_s)}", []).append(
+                    topic
+                )
             elif now_s - heard.last_s > SILENT_S:
-                silent.setdefault(f" any more{_likely_cause(heard)}", []).append(topic)
+                silent.setdefault(f" any more{_likely_cause(heard, tally, now_s)}", []).append(topic)
         for words, names in silent.items():
             yield f"nothing comes on {', '.join(names)}{words}"
 
@@ -64,8 +66,14 @@ class Need:
         return f" ({self.word}: {', '.join(sorted(found)[:MOST_NAMED])}{more})" if found else ""
 
 
-def _likely_cause(heard: TopicTally | None) -> str:
-    """What may keep the pictures of a camera from coming, in words behind a comma; "" for nothing."""
+def _likely_cause(heard: TopicTally | None, tally: RecordingTally, now_s: float) -> str:
+    """What may keep the pictures of a camera from coming, in words behind a comma; "" for nothing.
+
+    While odometry that somebody publishes does not come either, or has only just begun to, nothing need be kept.
+    """
+    small = [each for each in tally.topics.values() if each.message_type == ODOMETRY_TYPE]
+    if small and not any(each.comes_steadily(now_s, SILENT_S) for each in small):
+        return ""
     cause = heard.pictures.newest.silence() if heard is not None and heard.pictures is not None else ""
     return cause and f", {cause}"
 

@@ -60,6 +60,10 @@ class TopicTally:
         self.last_s = now_s
         self.messages += 1
 
+    def comes_steadily(self, now_s: float, timeout_s: float) -> bool:
+        """Whether messages have come for so long at the least, and come still."""
+        return self.messages > 0 and now_s - self.first_s >= timeout_s >= now_s - self.last_s
+
 
 @dataclass
 class RecordingTally:

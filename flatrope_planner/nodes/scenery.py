@@ -13,6 +13,7 @@ from flatrope_planner.conversion.stamps import to_header
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.driving import Moment
 from flatrope_planner.simulation.camera import CameraModel
+from flatrope_planner.simulation.scene_name import scene_name
 from flatrope_planner.simulation.world import World
 
 # Steps between two looks at the moving objects.
@@ -39,7 +40,7 @@ class Scenery:
         world = moment.world
         if world is not self._shown:
             self._shown = world
-            self._name.publish(String(data=f"{world.family.value}, seed {world.seed}"))
+            self._name.publish(String(data=scene_name(world.family.value, world.seed)))
             self._road.publish(road_markers(world.view(), moment.stamp_ns, self._frame_id))
         if world.steps % OBJECT_STEPS == 0:
             self._objects.publish(object_markers(world.view(), moment.stamp_ns, self._frame_id))

@@ -19,7 +19,7 @@ from flatrope_planner.conversion.odometry import odometry_message
 from flatrope_planner.conversion.plans import drive_command, rationale_message, trajectory_message
 from flatrope_planner.conversion.stamps import to_header, to_time
 from flatrope_planner.domain import Image as Picture
-from flatrope_planner.domain import Rationale
+from flatrope_planner.domain import Rationale, ns_to_seconds
 from flatrope_planner.msg import PlannedTrajectory
 from flatrope_planner.msg import Rationale as RationaleMessage
 from flatrope_planner.nodes import qos
@@ -35,6 +35,7 @@ from flatrope_planner.simulation.camera import CAMERAS, CameraModel
 from flatrope_planner.simulation.driver import ReferencePlan
 from flatrope_planner.simulation.rendering import render
 from flatrope_planner.simulation.rig import ego_pose, odometry_of
+from flatrope_planner.simulation.scene_name import scene_name
 from flatrope_planner.simulation.tour import families_of
 from flatrope_planner.simulation.world import Split, World
 
@@ -66,6 +67,7 @@ class SimulatorNode(Node):
         self._twist = self.create_subscription(
             Twist, f"/carla/{parameters.role}/twist", lambda twist: self._mailbox.put(drive_command(twist)), qos.NEWEST
         )
+        self._shown_ns = 0
         self._fault: Exception | None = None
         self._thread = Thread(target=self._run, name="driving", daemon=True)
         self._thread.start()
@@ -117,6 +119,7 @@ class SimulatorNode(Node):
 
     def show(self, moment: Moment) -> None:
         """Publish the sensors and the reference driver's view of a moment; the clock first, as stamps refer to it."""
+        self._shown_ns = moment.stamp_ns
         self._time.publish(ClockMessage(clock=to_time(moment.stamp_ns)))
         self._scenery.show(moment)
         odometry = replace(odometry_of(moment.world), stamp_ns=moment.stamp_ns)
@@ -134,6 +137,8 @@ class SimulatorNode(Node):
             "family": world.family.value,
             "seed": world.seed,
             "split": world.split.value,
+            # Of /clock: when the message arrives, the next scene may have begun.
+            "end_s": round(ns_to_seconds(self._shown_ns), 2),
             "success": world.outcome.success,
             "failures": list(world.outcome.failures),
             "duration_s": round(world.time_s, 2),
@@ -142,7 +147,7 @@ class SimulatorNode(Node):
         }
         self._outcome.publish(String(data=json.dumps(outcome)))
         verdict = "reached the end" if world.outcome.success else f"failed: {', '.join(world.outcome.failures)}"
-        self.get_logger().info(f"{world.family.value}, seed {world.seed}: {verdict} after {world.time_s:.1f} s")
+        self.get_logger().info(f"{scene_name(world.family.value, world.seed)}: {verdict} after {world.time_s:.1f} s")
 
     def warn(self, text: str) -> None:
         """Log it."""

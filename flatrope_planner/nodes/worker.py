@@ -1,13 +1,12 @@
 """The planning thread: loads the planner, then plans tick by tick. Knows no ROS: it is polled and it calls back."""
 
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, Thread
 
 from flatrope_planner.domain import Observation, Plan, SpeculationHealth, seconds_to_ns
-from flatrope_planner.errors import FlatropeError, NotReadyError
+from flatrope_planner.errors import NotReadyError, described
 from flatrope_planner.nodes.inputs import PlannerInputs
 from flatrope_planner.nodes.monitoring import Level, TaskReport
 from flatrope_planner.planning.core import PlanningCore
@@ -62,7 +61,8 @@ class PlanningWorker:
         # When the plan in flight was begun, None for none, and when there was cause to plan last (s, steady).
         self._begun_s: float | None = None
         self._planned_s = time.monotonic()
-        self._took_s = 0.0
+        # Of the last tick: how long it took (s), and how many fell due meanwhile.
+        self._took_s, self._overrun = 0.0, 0
         self._load_failure = self._tick_failure = ""
         self._health = SpeculationHealth()
 
@@ -183,7 +183,11 @@ class PlanningWorker:
             return TaskReport("planning", Level.ERROR, f"the last tick failed: {self._tick_failure}", values)
         if not self.ticks:
             return TaskReport("planning", Level.WARN, f"no plan yet{in_flight}", values)
-        return TaskReport("planning", Level.OK, f"{self.ticks} plans made, the last in {self._took_s:.2f} s", values)
+        made = f"{self.ticks} plans made, the last in {self._took_s:.2f} s"
+        if self._overrun:
+            words = f"{made}, in which {self._overrun} more fell due and were dropped: period_s is shorter than a tick"
+            return TaskReport("planning", Level.WARN, words, values)
+        return TaskReport("planning", Level.OK, made, values)
 
     def _draft_report(self) -> TaskReport:
         if self._loaded:
@@ -213,7 +217,7 @@ class PlanningWorker:
                 # Whatever goes wrong with one tick, the next one is planned.
                 with self._wakes:
                     self.failed_ticks += 1
-                    self._tick_failure = _in_one_line(err)
+                    self._tick_failure = described(err)
             with self._wakes:
                 self._busy = False
 
@@ -225,7 +229,7 @@ class PlanningWorker:
             # Whatever goes wrong in a thread has to be told, or nobody hears of it. What panics in Rust, as tokenizers
             # and safetensors may, is no Exception.
             with self._wakes:
-                self._load_failure = _in_one_line(err)
+                self._load_failure = described(err)
                 self._wakes.notify_all()
             return None
         with self._wakes:
@@ -255,6 +259,7 @@ class PlanningWorker:
         with self._wakes:
             self._planned_s, self._begun_s = time.monotonic(), None
             took_s = self._took_s = self._planned_s - begun_s
+            self._overrun = self._missed
             self._tick_failure = failure
             self.failed_ticks += plan is None
             if plan is not None:
@@ -273,7 +278,7 @@ def _planned(core: PlanningCore, observation: Observation) -> tuple[Plan | None,
         return core.plan(observation), ""
     except BaseException as err:
         # One bad tick must not end the thread.
-        return None, _in_one_line(err)
+        return None, described(err)
 
 
 def speculation_report(health: SpeculationHealth) -> TaskReport:
@@ -291,11 +296,3 @@ def speculation_report(health: SpeculationHealth) -> TaskReport:
         return TaskReport("draft", Level.WARN, health.problem, values)
     message = f"{health.drafter} drafts" if health.speculating else "the target writes alone"
     return TaskReport("draft", Level.OK, message, values)
-
-
-def _in_one_line(err: BaseException) -> str:
-    """The error in words; where it came from too, unless it was raised on purpose."""
-    if isinstance(err, FlatropeError):
-        return str(err)
-    place = traceback.extract_tb(err.__traceback__)[-1]
-    return f"{type(err).__name__}: {err} ({place.name}, line {place.lineno})"

@@ -6,11 +6,13 @@ proves that all cameras are the right ones.
 
 import re
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import permutations
 
 import numpy as np
 
+from flatrope_planner.dimensions import CAMERA_NAMES
 from flatrope_planner.domain import Image
 
 # What words of a name say of its camera.
@@ -18,6 +20,7 @@ SIDES = {"left": "left", "right": "right", "fl": "left", "fr": "right", "rl": "l
 ENDS = {"front": "front", "forward": "front", "cross": "front", "fl": "front", "fr": "front"}
 ENDS |= {"rear": "rear", "back": "rear", "backward": "rear", "rl": "rear", "rr": "rear"}
 LENSES = {"wide": "wide", "tele": "tele", "telephoto": "tele", "narrow": "tele"}
+WORD = re.compile(r"[a-z0-9]+")
 # A picture is compared on so many rows and columns first; whole where these are alike.
 GRID = 32
 # Pictures of a camera that are remembered, and how many in a row must have come in under another name, too.
@@ -40,15 +43,35 @@ class _Claims:
         return cls(*(found.pop() if len(found) == 1 else None for found in said))
 
 
-def contradiction(camera: str, name: str) -> str | None:
-    """What a topic or a frame says that `camera` is not, in a word; None if nothing."""
+def contradiction(camera: str, name: str, cameras: Iterable[str] = ()) -> str | None:
+    """What a topic or a frame says that `camera` is not, in a word; None if nothing.
+
+    `cameras` are what others are called.
+    """
     mine, other = _Claims.of(camera), _Claims.of(name)
     pairs = ((mine.side, other.side), (mine.end, other.end), (mine.lens, other.lens))
     for own, said in pairs:
         if own and said and own != said:
             return said
     # A stereo pair has sides, and looks straight ahead; a camera that is named for a corner does not.
-    return other.side if other.side and other.end and mine.end and not mine.side else None
+    if other.side and other.end and mine.end and not mine.side:
+        return other.side
+    return _other_camera(camera, name, cameras)
+
+
+def _other_camera(camera: str, name: str, cameras: Iterable[str]) -> str | None:
+    """Another camera whose full name stands in a topic or a frame, which do not bear the camera's own; None if none."""
+    own = {camera, *_standing_in(camera, CAMERA_NAMES)}
+    # Of a camera with a name of its user's own it is not known which of ours it is.
+    known = CAMERA_NAMES if own & set(CAMERA_NAMES) else ()
+    said = _standing_in(name, {*own, *known, *cameras})
+    return None if own & said else max(said, key=len, default=None)
+
+
+def _standing_in(name: str, cameras: Iterable[str]) -> set[str]:
+    """Those of the cameras whose name stands in another one, in whole words."""
+    words = f"_{'_'.join(WORD.findall(name.lower()))}_"
+    return {camera for camera in cameras if f"_{'_'.join(WORD.findall(camera.lower()))}_" in words}
 
 
 @dataclass
@@ -95,7 +118,7 @@ class CameraIdentity:
         signs = []
         for camera, seen in self._seen.items():
             for what, name in (("comes in on", self._topics[camera]), ("has the frame_id", seen.frame_id)):
-                said = contradiction(camera, name)
+                said = contradiction(camera, name, self._topics)
                 if said:
                     signs.append(f"camera {camera} {what} {name!r}, which names a {said} one")
             if seen.upright:

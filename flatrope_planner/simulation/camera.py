@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flatrope_planner.dimensions import SIMULATED_CAMERAS
 from flatrope_planner.domain import Floats
 
 
@@ -33,6 +34,7 @@ class CameraModel:
         return np.array([[f, 0.0, self.width_px / 2.0], [0.0, f, self.height_px / 2.0], [0.0, 0.0, 1.0]])
 
 
-FRONT_WIDE = CameraModel("front_wide", 896, 320, 90.0, 1.6, 0.0, 1.5)
-FRONT_TELE = CameraModel("front_tele", 896, 320, 30.0, 1.6, 0.0, 1.5)
+_WIDE, _TELE = SIMULATED_CAMERAS
+FRONT_WIDE = CameraModel(_WIDE, 896, 320, 90.0, 1.6, 0.0, 1.5)
+FRONT_TELE = CameraModel(_TELE, 896, 320, 30.0, 1.6, 0.0, 1.5)
 CAMERAS = (FRONT_WIDE, FRONT_TELE)

@@ -13,7 +13,7 @@ from flatrope_planner.vla.request import VlaPrompt, VlaState
 from flatrope_planner.vla.target import Running, VlaTarget
 from flatrope_planner.vla.targets import NANO, find_target, load_target
 
-__all__ = ["NANO", "VlaPlanner", "load_planner", "load_planner_and_twin"]
+__all__ = ["NANO", "VlaPlanner", "load_planner", "load_planner_and_twin", "planner_with"]
 
 VlaPlanner = Planner[VlaPrompt, VlaState]
 
@@ -33,8 +33,7 @@ def load_planner(
         SetupError: when weights are missing or do not fit.
     """
     folder = find_target(target)
-    loaded = load_target(folder, running=running)
-    return _planner(loaded, folder, speculation or SpeculationOptions())
+    return planner_with(load_target(folder, running=running), folder, speculation)
 
 
 def load_planner_and_twin(
@@ -53,13 +52,15 @@ def load_planner_and_twin(
     """
     folder = find_target(target)
     loaded = load_target(folder, running=running)
-    planner = _planner(loaded, folder, speculation)
+    planner = planner_with(loaded, folder, speculation)
     # Of its own: pictures that one has encoded would cost the other nothing.
     alone = loaded.tapping(())
-    return planner, _planner(alone, folder, SpeculationOptions(DrafterKind.NONE, nodes=speculation.nodes))
+    return planner, planner_with(alone, folder, SpeculationOptions(DrafterKind.NONE, nodes=speculation.nodes))
 
 
-def _planner(target: VlaTarget, folder: Path | None, options: SpeculationOptions) -> VlaPlanner:
+def planner_with(target: VlaTarget, folder: Path | None, speculation: SpeculationOptions | None = None) -> VlaPlanner:
+    """A planner with a target that is loaded, as `load_planner` makes it; `folder` is where its weights lie."""
+    options = speculation or SpeculationOptions()
     tapping, drafter, problem = _drafting(options, target, folder)
     return Planner(tapping, Reasoner(tapping, drafter, options.nodes + 1, options.exactness, problem))
 

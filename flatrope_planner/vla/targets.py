@@ -64,7 +64,7 @@ def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), runni
         InputError: when they cannot be run as asked.
     """
     # A folder without a configuration is taken for one of nano, whose loader says what is missing.
-    kind, how = _kind_in(weights) or MODEL_TYPE, running or Running()
+    kind, how = model_type_of(weights) or MODEL_TYPE, running or Running()
     if how.guidance != NO_GUIDANCE and kind not in GUIDED:
         msg = (
             f"guidance is {how.guidance:g}, expected {NO_GUIDANCE:g}: {kind} cannot be guided, {', '.join(GUIDED)} can"
@@ -123,7 +123,7 @@ def _model_type(content: Any) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def _kind_in(weights: Path | None) -> str:
+def model_type_of(weights: Path | None) -> str:
     """What the configuration in a folder says it is, "" for nothing.
 
     Raises:

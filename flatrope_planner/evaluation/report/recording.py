@@ -4,7 +4,7 @@ Topics are told apart by their message type, cameras by the topic's name, so any
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import Reader
 
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
-from flatrope_planner.domain import Floats
+from flatrope_planner.domain import Floats, seconds_to_ns
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.bags import the_bag_at
 from flatrope_planner.evaluation.replay.storage_files import files_of
@@ -28,6 +28,7 @@ from flatrope_planner.evaluation.report.bounds import (
 from flatrope_planner.evaluation.report.shapes import Shape, shapes_of
 from flatrope_planner.planning.odometry import OdometrySample
 from flatrope_planner.planning.pose import Pose
+from flatrope_planner.simulation.scene_name import scene_name
 
 STAGES = ("vision", "prefill", "reasoning", "action", "total")
 
@@ -69,6 +70,18 @@ class RecordedPicture:
     encoded: bytes
 
 
+@dataclass(frozen=True)
+class RecordedOutcome:
+    """How a scene ended."""
+
+    # As in `Recording.scene_names`; "" where the outcome does not say.
+    scene: str
+    # Where the outcome does not say: when it was recorded, which may be after the next scene began.
+    ended_ns: int
+    # "success" or what went wrong.
+    text: str
+
+
 @dataclass
 class Recording:
     """Everything the report speaks about; lists are in the order of their stamps."""
@@ -90,8 +103,7 @@ class Recording:
     scenery: dict[str, list[tuple[int, tuple[Shape, ...]]]] = field(default_factory=dict)
     # Names of the scenes in the order in which they began.
     scene_names: list[str] = field(default_factory=list)
-    # Time of a scene's end (ns), and "success" or what went wrong.
-    outcomes: list[tuple[int, str]] = field(default_factory=list)
+    outcomes: list[RecordedOutcome] = field(default_factory=list)
     # How often the simulator has waited for a command in vain.
     control_timeouts: int = 0
 
@@ -254,7 +266,13 @@ def _add_text(recording: Recording, topic: str, log_ns: int, message: Any) -> No
     elif topic.endswith("/outcome"):
         outcome = json.loads(message.data)
         recording.control_timeouts += outcome.get("control_timeouts", 0)
-        recording.outcomes.append((log_ns, "success" if outcome["success"] else ", ".join(outcome["failures"])))
+        recording.outcomes.append(_outcome(outcome, log_ns))
+
+
+def _outcome(told: Mapping[str, Any], log_ns: int) -> RecordedOutcome:
+    scene = scene_name(told["family"], told["seed"]) if "family" in told and "seed" in told else ""
+    ended_ns = seconds_to_ns(float(told["end_s"])) if "end_s" in told else log_ns
+    return RecordedOutcome(scene, ended_ns, "success" if told["success"] else ", ".join(told["failures"]))
 
 
 def _add_scenery(recording: Recording, topic: str, log_ns: int, message: Any) -> None:

@@ -1,5 +1,6 @@
 """Puts together what belongs to one tick: plan, words, costs, picture; and cuts the drive into scenes."""
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import numpy as np
 from flatrope_planner.domain import Decision, Floats, ns_to_seconds
 from flatrope_planner.evaluation.report.recording import (
     RecordedCosts,
+    RecordedOutcome,
     RecordedPicture,
     RecordedPlan,
     Recording,
@@ -75,8 +77,8 @@ def driven_scenes(recording: Recording) -> list[DrivenScene]:
     if len(names) != len(groups):
         # A recording that began late, or of a world without names.
         names = [f"scene {number}" for number in range(1, len(groups) + 1)]
-    ends_ns = [group[0].stamp_ns for group in groups[1:]] + [2 * groups[-1][-1].stamp_ns + 1]
-    return [_scene(recording, *parts) for parts in zip(names, groups, ends_ns, strict=True)]
+    outcomes = _outcomes(recording.outcomes, names, groups)
+    return [_scene(recording, *parts) for parts in zip(names, groups, outcomes, strict=True)]
 
 
 def ticks_of(recording: Recording, scenes: list[DrivenScene]) -> list[Tick]:
@@ -96,10 +98,27 @@ def _jumps(before: OdometrySample, after: OdometrySample) -> bool:
     return not 0.0 <= apart_s <= SCENE_GAP_S or moved_m > MAX_SPEED_MPS * apart_s + MAX_JUMP_M
 
 
-def _scene(recording: Recording, title: str, odometry: list[OdometrySample], end_ns: int) -> DrivenScene:
-    outcomes = [text for stamp_ns, text in recording.outcomes if odometry[0].stamp_ns < stamp_ns < end_ns]
+def _outcomes(
+    outcomes: Sequence[RecordedOutcome], names: Sequence[str], groups: Sequence[Sequence[OdometrySample]]
+) -> list[str]:
+    """Of each scene how it ended, "" where nobody judged.
+
+    By the scene's name, the n-th of a name to the n-th: topics come in no order, and the next scene may be recorded
+    before the outcome of the last. By time only what names none of the scenes.
+    """
+    named = {name: [outcome.text for outcome in outcomes if outcome.scene == name] for name in names}
+    others = [outcome for outcome in outcomes if outcome.scene not in named]
+    starts_ns = [group[0].stamp_ns for group in groups]
+    found = []
+    for name, start_ns, end_ns in zip(names, starts_ns, [*starts_ns[1:], math.inf], strict=True):
+        by_time = [outcome.text for outcome in others if start_ns < outcome.ended_ns < end_ns]
+        found.append(named[name].pop(0) if named[name] else "".join(by_time[-1:]))
+    return found
+
+
+def _scene(recording: Recording, title: str, odometry: list[OdometrySample], outcome: str) -> DrivenScene:
     start_s, last_s = (seconds_into(recording, sample.stamp_ns) for sample in (odometry[0], odometry[-1]))
-    return DrivenScene(title, outcomes[-1] if outcomes else "", start_s, last_s, tuple(odometry))
+    return DrivenScene(title, outcome, start_s, last_s, tuple(odometry))
 
 
 def _tick(recording: Recording, plan: RecordedPlan, starts_s: list[float]) -> Tick:

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
+from flatrope_planner.dimensions import CAMERA_NAMES
 from flatrope_planner.errors import InputError
 
 # By index: the order of pictures in a prompt.
-CAMERAS = ("cross_left", "front_wide", "cross_right", "rear_left", "rear_tele", "rear_right", "front_tele")
+CAMERAS = CAMERA_NAMES
 # What a prompt with labels calls them (Alpamayo 1.5).
 LABELS = (
     "Front left camera",
