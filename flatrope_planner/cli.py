@@ -53,8 +53,9 @@ def main(argv: list[str] | None = None) -> int:
         return _complain("expected more memory than there is", EXIT_BAD_INPUT)
     except ModuleNotFoundError as err:
         return _complain(f"{err.name} is not installed: run `make setup`, or source ROS 2", EXIT_BAD_INPUT)
-    except KeyboardInterrupt:
-        return _complain("interrupted", EXIT_INTERRUPTED)
+    except KeyboardInterrupt as err:
+        # Some commands say what is kept.
+        return _complain(": ".join(["interrupted", *map(str, err.args)]), EXIT_INTERRUPTED)
     return int(result.get(EXIT_CODE, EXIT_OK))
 
 

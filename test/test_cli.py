@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from flatrope_planner.cli import main
+from flatrope_planner.commands.command import prepare_folder_of
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
@@ -98,6 +99,23 @@ def test_a_file_system_that_refuses_is_one_line(
 
     monkeypatch.setattr("flatrope_planner.commands.recordings.prepare_folder_of", full)
     assert complaint(capsys, "report", "any.mcap") == "flatrope: out/big.npz: No space left on device\n"
+
+
+@pytest.mark.parametrize("command", [("replay", "any.mcap"), ("bench", "nano"), ("doctor",)])
+def test_a_result_that_cannot_be_written_is_told_before_the_work(
+    capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    # Root may write everywhere, but into no file system that makes its own files.
+    told = complaint(capsys, *command, "--json", "/proc/x.json")
+    assert told == "flatrope: /proc/x.json cannot be written: No such file or directory\n"
+
+
+def test_looking_whether_a_result_can_be_written_leaves_what_was_there(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "made" / "new.json"
+    old.write_text("{}")
+    for file in (old, new):
+        prepare_folder_of(file)
+    assert (old.read_text(), new.exists(), new.parent.is_dir()) == ("{}", False, True)
 
 
 def test_too_little_memory_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

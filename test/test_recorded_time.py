@@ -1,10 +1,9 @@
 """Seconds into a recording, whatever clock stamped; stretches without plans, and whose fault they are."""
 
-from collections import Counter
-
 import pytest
 
-from flatrope_planner.evaluation.replay.holes import Holes
+from flatrope_planner.domain import ObservationSpec
+from flatrope_planner.evaluation.replay.holes import Holes, needed_s
 from flatrope_planner.evaluation.replay.recorded_time import EVERYTHING, RecordedTime, Silence
 
 SECOND_NS = 1_000_000_000
@@ -57,24 +56,62 @@ def test_pictures_tell_of_silence_but_do_not_lead() -> None:
     time.hear_picture(CAMERA, ns(9_000.0), ns(4.5))
     time.close()
     assert time.end_s == 5.0
-    assert [silence for silence in time.silences if silence.topic == CAMERA] == [Silence(CAMERA, 0.0, 4.0)]
+    silences = [silence for silence in time.silences if silence.topic == CAMERA]
+    assert silences == [Silence(CAMERA, 0.0, 4.0), Silence(CAMERA, 4.0, 5.0)]
+
+
+def test_pictures_that_come_before_all_poses_are_something() -> None:
+    time = RecordedTime(ns(10.0))
+    for i in range(30):
+        time.hear_picture(CAMERA, ns(1000.0 + 0.1 * i), ns(12.0 + 0.1 * i))
+    hear(time, [1003.0], [15.0])
+    assert time.silences == [Silence(EVERYTHING, 0.0, 2.0)]
+    assert time.into_s(ns(1003.0)) == 5.0
 
 
 def lines(silences: list[Silence], planned_s: list[float], end_s: float, refused: str = "") -> list[str]:
     holes = Holes(0.5, silences)
     for t0_s in planned_s:
-        holes.planned(t0_s, Counter([refused] if refused else []))
-    return holes.lines(end_s, Counter())
+        holes.planned(t0_s, refused)
+    return holes.lines(end_s, "")
 
 
 STEADY = [1.5 + 0.5 * i for i in range(8)]
 
 
 def test_where_plans_follow_each_other_there_is_no_hole() -> None:
-    assert lines([], STEADY, 6.0) == []
-    # A history of 1.5 s has to follow a start: so much is no hole.
-    assert lines([], [3.9], 4.0) == []
-    assert lines([], [4.1], 4.2) == ["no plan from 0.0 s to 4.1 s"]
+    assert lines([], STEADY, 5.7) == []
+    # After a history of 1.5 s a plan every 0.5 s, each at most 0.25 s late.
+    assert lines([], [2.25], 3.0) == []
+    assert lines([], [2.3], 3.0) == ["no plan from 0.0 s to 2.3 s"]
+    assert lines([], [2.0, 2.76], 3.0) == ["no plan from 2.0 s to 2.8 s"]
+    assert lines([], [2.0], 2.8) == ["no plan from 2.0 s to 2.8 s"]
+
+
+def test_how_long_a_stretch_may_be_depends_on_the_interval_and_on_how_often_pictures_come() -> None:
+    def told(period_s: float, gap_s: float, spacing_s: float = 0.1) -> bool:
+        holes = Holes(period_s, [])
+        for t0_s in (1.5, 1.5 + gap_s):
+            holes.planned(t0_s, "")
+        return bool(holes.lines(1.5 + gap_s, "", spacing_s))
+
+    # Interval, a quarter of it but at least 0.25 s, and the time between two pictures.
+    for period_s, longest_s in ((0.1, 0.45), (0.5, 0.85), (1.0, 1.35), (4.0, 5.1)):
+        assert not told(period_s, longest_s - 0.01)
+        assert told(period_s, longest_s + 0.01)
+    assert not told(0.6, 1.0, spacing_s=0.5)
+    # With many pictures to look at, more history is waited for.
+    assert needed_s(ObservationSpec(("front",), 4, 0.1)) == 1.5
+    assert needed_s(ObservationSpec(("front",), 5, 0.5)) == 2.0
+
+
+def test_where_stamps_begin_anew_a_history_has_to_follow() -> None:
+    holes = Holes(0.5, [])
+    holes.planned(1.5, "")
+    holes.begin_anew()
+    holes.planned(3.5, "")
+    holes.planned(5.5, "")
+    assert holes.lines(5.6, "") == ["no plan from 3.5 s to 5.5 s"]
 
 
 def test_a_hole_is_blamed_on_what_refused_or_on_who_was_silent() -> None:
@@ -85,6 +122,9 @@ def test_a_hole_is_blamed_on_what_refused_or_on_who_was_silent() -> None:
 
 def test_what_was_not_recorded_is_not_missed() -> None:
     assert lines([Silence(EVERYTHING, 1.6, 60.0)], [1.5, 61.9], 62.0) == []
+    # Of silences that lie elsewhere nothing counts.
+    elsewhere = [Silence(EVERYTHING, 0.0, 1.0), Silence(EVERYTHING, 90.0, 99.0)]
+    assert len(lines([elsewhere[0], elsewhere[1]], [2.5, 61.9], 62.0)) == 1
     assert len(lines([Silence(EVERYTHING, 1.6, 60.0)], [1.5, 65.0], 65.0)) == 1
 
 

@@ -206,7 +206,7 @@ def test_no_such_bag_no_bag_and_a_bag_of_ros_1_are_one_line_each(tmp_path: Path)
         "text.txt": "is no bag",
         "old.bag": "rosbags-convert",
         "empty": "no metadata.yaml, no .mcap and no .db3",
-        "yaml": "cannot be read as a bag",
+        "yaml": "does not describe a bag",
     }.items():
         result = replay(tmp_path / name, tmp_path / "out")
         assert result["status"] == "failed"
@@ -241,7 +241,7 @@ def test_odometry_that_stops_ends_plans_and_is_named(tmp_path: Path) -> None:
     result = replay(write_bag(tmp_path / "drive", drive), tmp_path / "out")
     assert result["status"] == "partial"
     assert result["missing"] == [
-        "no plan from 5.0 s to 10.0 s (odometry is ... behind the images; at most ... are bridged)"
+        "no plan from 5.0 s to 10.0 s (odometry is 0.50 to 5.00 s behind the images; at most 0.25 s are bridged)"
     ]
     assert result["errors"]["4s"]["plans"] == 0
     assert result["errors"]["4s"]["ade_m"] is None
@@ -290,7 +290,12 @@ def test_a_picture_that_cannot_be_decoded_is_as_if_it_had_never_come(tmp_path: P
     core = CheapCore()
     result = replay(write_bag(tmp_path / "drive", Drive(picture=sometimes_broken)), tmp_path / "out", Contestants(core))
     assert result["rejected"] == {CAMERA_TOPICS["front_wide"]: 1}
-    assert "are neither JPEG nor PNG" in result["missing"][0]
+    # At 1.0, 1.5 ... 4.0 s, and after that at 3.6, 4.1, 4.6 ... 9.6 s.
+    assert result["looked_at"][CAMERA_TOPICS["front_wide"]] == 7 + 13
+    (told,) = result["missing"]
+    looked_at = "1 of 20 pictures looked at (101 were recorded) cannot be decoded; the first: "
+    assert told.startswith(f"{CAMERA_TOPICS['front_wide']}: {looked_at}")
+    assert "are neither JPEG nor PNG" in told
     t0_s = [round(observation.t0_ns * 1e-9 - EPOCH_S, 3) for observation in core.seen]
     assert 4.0 not in t0_s
     assert 4.1 in t0_s

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from flatrope_planner.evaluation.replay.bags import bags_at
 from flatrope_planner.evaluation.replay.crew import replay_all
 from flatrope_planner.evaluation.replay.progress import ShareLine
 from flatrope_planner.evaluation.replay.settings import DRAFTERS, EXACTNESS
+from flatrope_planner.evaluation.replay.task import ReplayTask
 from flatrope_planner.speculation.exactness import ExactnessMode
 from flatrope_planner.vla.drafting import DrafterKind
 
@@ -141,6 +143,31 @@ def test_what_was_logged_since_is_another_task(tmp_path: Path) -> None:
     assert finished_result(task_of(bag, tmp_path / "out")) is None
 
 
+@pytest.mark.parametrize("fresh", [False, True])
+def test_whoever_is_interrupted_says_what_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fresh: bool
+) -> None:
+    def interrupted(tasks: list[ReplayTask], *_: object) -> Iterator[dict[str, Any]]:
+        yield {"name": tasks[0].name, "status": "complete"}
+        yield {"name": tasks[1].name, "status": "failed", "error": "no bag"}
+        raise KeyboardInterrupt
+
+    bags = [tmp_path / f"{name}.mcap" for name in "abcd"]
+    for bag in bags:
+        bag.write_bytes(b"")
+    command = "flatrope_planner.evaluation.replay.command"
+    monkeypatch.setattr(f"{command}.replay_all", interrupted)
+    # The first one was replayed before.
+    monkeypatch.setattr(
+        f"{command}.finished_result", lambda task: {"status": "partial"} if task.bag == bags[0] else None
+    )
+    options = ["--fresh"] if fresh else []
+    assert main(["replay", str(tmp_path), "--out", str(tmp_path / "out"), *options]) == 130
+    kept, same = (1, "the same command without --fresh") if fresh else (2, "the same command")
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told == f"flatrope: interrupted: {kept} of 4 bags are replayed and kept; {same} goes on with the others"
+
+
 def test_another_checkpoint_under_the_same_name_is_another_task(tmp_path: Path) -> None:
     bag, weights = write_bag(tmp_path / "drive", SHORT), tmp_path / "nano"
     weights.mkdir()
@@ -237,6 +264,17 @@ def test_bad_options_are_one_line_each(bags: list[str], tmp_path: Path, capsys: 
     only = capsys.readouterr()
     assert "there is no target 'nobody/R9': no such folder" in only.err
     assert main(["replay", bags[0], "--camera", "front_wide", "--out", str(tmp_path / "out")]) == 2
+    capsys.readouterr()
+    for options, words in {
+        ("--at-recorded", "--interval", "8"): "--interval: not allowed with argument --at-recorded",
+        ("--interval", "11"): "'11' is no number from 0.05 to 10",
+        ("--samples", "257"): "'257' is no whole number from 0 to 256",
+    }.items():
+        with pytest.raises(SystemExit):
+            main(["replay", bags[0], *options])
+        complaint = capsys.readouterr().err
+        assert words in complaint
+        assert complaint.count("\n") == 1
 
 
 def test_a_draft_that_cannot_be_used_is_named(

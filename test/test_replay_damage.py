@@ -26,6 +26,7 @@ from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from flatrope_planner.cli import main
 from flatrope_planner.errors import SetupError
+from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.plan_bag import PlanBag
 from flatrope_planner.evaluation.report.recording import read_recording
 
@@ -93,7 +94,7 @@ def test_metadata_that_is_none_is_told_of(tmp_path: Path, content: bytes) -> Non
     (bag / "metadata.yaml").write_bytes(content)
     result = replay(bag, tmp_path / "out")
     assert (result["status"], result["plans"], len(result["missing"])) == ("partial", ALL_PLANS, 1)
-    assert result["missing"][0].startswith(f"{bag} cannot be read as a bag: ")
+    assert result["missing"][0].startswith(f"{bag / 'metadata.yaml'} does not describe a bag: ")
 
 
 @pytest.mark.parametrize("mode", [CompressionMode.NONE, CompressionMode.STORAGE, CompressionMode.FILE])
@@ -127,7 +128,7 @@ def test_lengths_that_lie_ask_for_no_memory(tmp_path: Path, length: int, kind: i
     file = tmp_path / "long.mcap"
     file.write_bytes(b"\x89MCAP0\r\n" + struct.pack("<BQ", kind, length) + bytes(60))
     result = replay(file, tmp_path / "out")
-    assert result["error"].startswith(f"{file} cannot be read as a bag")
+    assert result["error"].startswith(f"{file} cannot be read")
     assert result["error"].endswith("no message could be rescued")
 
 
@@ -208,7 +209,7 @@ def test_what_the_planner_waited_for_is_said_with_numbers(tmp_path: Path) -> Non
         return message
 
     result = replay(write_bag(tmp_path / "drive", Drive(picture=other_clock)), tmp_path / "out")
-    assert "no plan could be made: odometry is 999999.50 s behind the images" in result["error"]
+    assert "no plan could be made: odometry is 999999.40 to 1000000.00 s behind the images" in result["error"]
     result = replay(write_bag(tmp_path / "short", Drive(duration_s=1.0)), tmp_path / "out")
     assert result["error"].endswith("the drive lasts 1.0 s, and a history of 1.5 s is needed")
 
@@ -241,3 +242,75 @@ def test_a_full_disk_ends_everything_with_one_line(
 
 def failure() -> dict[str, Any]:
     return {"name": "drive", "status": "failed", "error": "x", "run": {}}
+
+
+def test_pictures_without_a_stamp_and_pictures_that_are_none_are_counted_apart(tmp_path: Path) -> None:
+    def broken(time_s: float, camera: str) -> Any:
+        message = image_message(time_s, camera)
+        if camera == "front_wide" and 2.05 < time_s < 4.05:
+            message.header.stamp.sec = message.header.stamp.nanosec = 0
+        if camera == "front_wide" and time_s > 6.05:
+            message.encoding = "rgb9"
+        return message
+
+    topic = CAMERA_TOPICS["front_wide"]
+    result = replay(write_bag(tmp_path / "drive", Drive(picture=broken)), tmp_path / "out")
+    stamps, pictures = result["missing"][:2]
+    assert stamps == f"{topic}: 20 of 101 messages are of no use; the first: {topic}: a message without a time stamp"
+    found = re.match(rf"{topic}: (\d+) of (\d+) pictures looked at \(101 were recorded\) cannot be decoded; ", pictures)
+    assert found
+    assert int(found[1]) + 20 == result["rejected"][topic]
+    assert int(found[1]) < int(found[2]) == result["looked_at"][topic] < 101 - 20
+
+
+def cut_drive(duration_s: float, **spans_s: tuple[float, float]) -> Drive:
+    """A drive of which cameras and odometry have seen only so much."""
+    whole = Drive(duration_s=duration_s).sent()
+    names = {ODOMETRY_TOPIC: "odometry", **{topic: camera for camera, topic in CAMERA_TOPICS.items()}}
+
+    def is_there(sent: Sent) -> bool:
+        since_s, until_s = spans_s.get(names[sent.topic], (0.0, duration_s))
+        return since_s - 1e-6 <= sent.log_s <= until_s + 1e-6
+
+    return Drive(odometry_s=(), cameras_s={}, more=tuple(sent for sent in whole if is_there(sent)))
+
+
+@pytest.mark.parametrize("what", ["front_wide", "front_tele", "odometry"])
+@pytest.mark.parametrize(("interval_s", "until_s"), [(1.0, 5.0), (0.5, 7.0), (2.0, 4.4)])
+def test_an_input_that_ends_before_the_others_is_told_of(
+    tmp_path: Path, what: str, interval_s: float, until_s: float
+) -> None:
+    bag = write_bag(tmp_path / "drive", cut_drive(8.0, **{what: (0.0, until_s)}))
+    result = replay(bag, tmp_path / "out", options=ReplayOptions(interval_s))
+    # At 1.5 s, and from there on at every interval.
+    assert result["plans"] == 1 + int((until_s - 1.5) / interval_s)
+    last_s = 1.5 + interval_s * (result["plans"] - 1)
+    assert result["status"] == "partial"
+    assert result["missing"][0].startswith(f"no plan from {last_s:.1f} s to 8.0 s (")
+    named = {"odometry": "odometry is"}.get(what, f"nothing on {CAMERA_TOPICS.get(what)}")
+    assert named in result["missing"][0]
+
+
+@pytest.mark.parametrize(("what", "since_s"), [("front_tele", 2.5), ("odometry", 1.5)])
+def test_an_input_that_begins_after_the_others_is_told_of(tmp_path: Path, what: str, since_s: float) -> None:
+    bag = write_bag(tmp_path / "drive", cut_drive(8.0, **{what: (since_s, 8.0)}))
+    (told,) = replay(bag, tmp_path / "out", options=ReplayOptions(0.5))["missing"]
+    # Of cameras a second picture 0.5 s after the first one is wanted, if only nearly; of poses a history of 1.5 s.
+    begins_s = since_s + (0.3 if what == "front_tele" else 1.5)
+    assert told.startswith(f"no plan from 0.0 s to {begins_s:.1f} s (")
+    assert what.removesuffix("_tele") in told
+
+
+def test_inputs_that_end_nearly_together_are_complete(tmp_path: Path) -> None:
+    bag = write_bag(
+        tmp_path / "drive", cut_drive(8.0, front_wide=(0.2, 7.8), front_tele=(0.4, 8.0), odometry=(0.0, 7.7))
+    )
+    assert replay(bag, tmp_path / "out", options=ReplayOptions(0.5))["missing"] == []
+
+
+def test_cameras_that_are_slow_are_no_hole(tmp_path: Path) -> None:
+    slow = tuple(sent for sent in Drive().sent() if sent.topic == ODOMETRY_TOPIC or round(sent.log_s * 10) % 5 == 0)
+    bag = write_bag(tmp_path / "drive", Drive(odometry_s=(), cameras_s={}, more=slow))
+    result = replay(bag, tmp_path / "out", options=ReplayOptions(0.6))
+    # At 1.5, 2.5 ... 9.5 s.
+    assert (result["plans"], result["missing"]) == (9, [])

@@ -109,6 +109,21 @@ def test_samples_give_the_least_error(tmp_path: Path) -> None:
     assert result["errors"]["3s"]["ade_m"] == pytest.approx(1.55)
 
 
+def test_the_plan_itself_is_among_those_whose_error_is_the_least(tmp_path: Path) -> None:
+    # Planned is what is driven; the samples are at 5 and 5.5 m/s.
+    contestants = Contestants(CheapCore(straight(6.0)), samples=2)
+    result = replay(write_bag(tmp_path / "drive", Drive(ahead(6.0))), tmp_path / "out", contestants)
+    assert result["least_errors"]["2s"]["min_fde_m"] == pytest.approx(0.0, abs=1e-6)
+    rows = [json.loads(line) for line in (tmp_path / "out" / "drive" / "plans.jsonl").read_text().splitlines()]
+    assert rows[0]["sample_errors"]["2s"] == {"ade_m": pytest.approx([1.05, 0.525]), "fde_m": pytest.approx([2.0, 1.0])}
+    # The last plan's future is not known.
+    assert rows[-1]["sample_errors"] == {}
+    for name in ("ade_m", "fde_m"):
+        with_samples = [row for row in rows if "1s" in row["sample_errors"]]
+        least = [min(row["errors"]["1s"][name], *row["sample_errors"]["1s"][name]) for row in with_samples]
+        assert result["least_errors"]["1s"][f"min_{name}"] == pytest.approx(np.mean(least), abs=1e-6)
+
+
 def test_a_least_error_that_no_plan_has_is_null_with_a_reason(tmp_path: Path) -> None:
     bag = write_bag(tmp_path / "drive", Drive(duration_s=3.0))
     least = replay(bag, tmp_path / "out", Contestants(CheapCore(), samples=3))["least_errors"]

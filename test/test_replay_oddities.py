@@ -25,6 +25,8 @@ from mcap_files import Layout, text, write_mcap
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from flatrope_planner.evaluation.replay import bag_source
+from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
+from flatrope_planner.evaluation.replay.topics import TopicWishes
 
 # Plans at 1.5, 2.0 ... 4.0 s.
 SHORT, ALL_PLANS = Drive(duration_s=4.0), 6
@@ -130,3 +132,35 @@ def test_a_calibration_that_nobody_filled_in_is_none(
     moments = json.loads((tmp_path / "out" / "drive" / "moments.json").read_text())
     assert moments
     assert {moment["calibrated"] for moment in moments} == {calibrated}
+
+
+def test_a_camera_whose_frame_names_another_one_is_warned_of(tmp_path: Path) -> None:
+    def swapped(time_s: float, camera: str) -> Any:
+        message = image_message(time_s, camera)
+        # In the middle of the drive only.
+        if camera == "front_wide" and 4.0 < time_s < 6.0:
+            message.header.frame_id = "cam_rear_left"
+        return message
+
+    result = replay(write_bag(tmp_path / "drive", Drive(picture=swapped)), tmp_path / "out")
+    assert (result["status"], result["missing"]) == ("complete", [])
+    assert result["warnings"] == ["camera front_wide has the frame_id 'cam_rear_left', which names a rear one"]
+    assert replay(write_bag(tmp_path / "right", Drive()), tmp_path / "out")["warnings"] == []
+
+
+def test_one_camera_under_two_names_is_warned_of(tmp_path: Path) -> None:
+    def twins(time_s: float, camera: str) -> Any:
+        message = image_message(time_s, camera)
+        message.data = np.arange(72, dtype=np.uint8) + round(time_s * 10)
+        return message
+
+    result = replay(write_bag(tmp_path / "drive", Drive(picture=twins)), tmp_path / "out")
+    assert result["warnings"] == ["cameras front_tele and front_wide show the same pictures"]
+
+
+def test_a_topic_that_names_another_camera_is_warned_of(tmp_path: Path) -> None:
+    wishes = TopicWishes({"front_wide": CAMERA_TOPICS["front_tele"], "front_tele": CAMERA_TOPICS["front_wide"]})
+    bag = write_bag(tmp_path / "drive", Drive())
+    warnings = replay(bag, tmp_path / "out", options=ReplayOptions(0.5, wishes=wishes))["warnings"]
+    topic = CAMERA_TOPICS["front_tele"]
+    assert f"camera front_wide comes in on '{topic}', which names a tele one" in warnings

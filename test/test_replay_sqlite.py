@@ -100,7 +100,7 @@ def test_rows_without_a_time_or_a_message_are_counted(bag: Path, tmp_path: Path)
 def test_tables_that_are_missing_are_one_line(bag: Path, tmp_path: Path) -> None:
     file = changed(bag, "DROP TABLE messages")
     result = replay(file, tmp_path / "out")
-    assert result["error"] == f"{file} cannot be read as a bag: no such table: messages; no message could be rescued"
+    assert result["error"] == f"{file} cannot be read: no such table: messages; no message could be rescued"
 
 
 def test_a_file_that_metadata_names_twice_is_read_once(bag: Path, tmp_path: Path) -> None:

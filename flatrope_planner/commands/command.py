@@ -24,18 +24,24 @@ def add_command(commands: Any, name: str, run: Any, meaning: str) -> argparse.Ar
 
 
 def prepare_folder_of(file: Path | None) -> None:
-    """Make the folder a result goes into before the work, not after it.
+    """Make the folder a result goes into, and see that the file can be written, before the work and not after it.
 
     Raises:
         InputError: if the file cannot be written.
     """
     if file is None:
         return
-    try:
-        file.absolute().parent.mkdir(parents=True, exist_ok=True)
-    except OSError as err:
-        msg = f"{file} cannot be written: {err.strerror}"
-        raise InputError(msg) from err
     if file.is_dir():
         msg = f"{file} cannot be written: it is a folder"
         raise InputError(msg)
+    try:
+        file.absolute().parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            file.touch()
+            file.unlink()
+        elif file.is_file():
+            # Pipes and terminals are not opened before there is something to say.
+            file.open("a").close()
+    except OSError as err:
+        msg = f"{file} cannot be written: {err.strerror}"
+        raise InputError(msg) from err

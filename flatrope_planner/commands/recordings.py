@@ -35,7 +35,8 @@ def _report(arguments: argparse.Namespace) -> Result:
 
 
 def _replay(arguments: argparse.Namespace) -> Result:
-    from flatrope_planner.evaluation.replay.command import describe, run_replay
+    from flatrope_planner.evaluation.replay.command import run_replay
+    from flatrope_planner.evaluation.replay.console import describe
 
     cameras = dict(pairs(arguments.camera, "=", "NAME=TOPIC"))
     summary, failed = run_replay(arguments, cameras)

@@ -23,6 +23,7 @@ from flatrope_planner.conversion.images import camera_frame, to_bgra8
 from flatrope_planner.conversion.stamps import to_time
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.bag_source import CDR, BagSource, RawMessage, Topic
+from flatrope_planner.evaluation.replay.bags import the_bag_at
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.declared import read_parameters
 from flatrope_planner.nodes.parameters import Range
@@ -58,7 +59,7 @@ class BagPlayer(Node):
         super().__init__("bag_player")
         self._settings = parameters = read_parameters(self, BagPlayerParameters, "bag_player.param.yaml")
         self.finished = False
-        self._source = BagSource(Path(parameters.bag))
+        self._source = BagSource(the_bag_at(Path(parameters.bag)))
         self._source.__enter__()
         self._start_ns, self._end_ns = self._source.span_ns
         self._latched = latched_topics(self._source.connections)

@@ -19,17 +19,18 @@ def add_replay_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=output_folder, default=Path("out/replay"), metavar="FOLDER", help="default: %(default)s"
     )
-    interval = real_number(*PERIOD_LIMITS_S)
-    parser.add_argument("--interval", type=interval, metavar="SECONDS", help="between plans; default: the planner's")
-    parser.add_argument("--at-recorded", action="store_true", help="plan at the times of the plans in the bag")
+    when = parser.add_mutually_exclusive_group()
+    low_s, high_s = PERIOD_LIMITS_S
+    interval = f"between plans, from {low_s:g} to {high_s:g}; default: the planner's"
+    when.add_argument("--interval", type=real_number(low_s, high_s), metavar="SECONDS", help=interval)
+    when.add_argument("--at-recorded", action="store_true", help="plan at the times of the plans in the bag")
     parser.add_argument(
         "--camera", action="append", default=[], metavar="NAME=TOPIC", help="may be repeated; default: found by name"
     )
     parser.add_argument("--odometry", metavar="TOPIC", help="default: found by type")
     parser.add_argument("--command", metavar="TOPIC", help="route hints (std_msgs/String)")
-    parser.add_argument(
-        "--samples", type=whole_number(0, MOST_SAMPLES), default=0, help="trajectories drawn for minADE"
-    )
+    samples = f"trajectories drawn besides the plan for minADE, from 0 to {MOST_SAMPLES} (default: %(default)s)"
+    parser.add_argument("--samples", type=whole_number(0, MOST_SAMPLES), default=0, metavar="K", help=samples)
     parser.add_argument("--compare", choices=("off",), help="plan everything without speculation, too")
     crew = parser.add_mutually_exclusive_group()
     crew.add_argument("--jobs", type=JOBS, default=1, help="processes at work (default: %(default)s)")

@@ -1,6 +1,5 @@
 """Opens what a bag is stored in: rosbag2 folders, folders that lost their metadata, single files, packed files."""
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
@@ -16,13 +15,20 @@ from flatrope_planner.evaluation.replay.bag_metadata import METADATA, read_metad
 from flatrope_planner.evaluation.replay.mcap_file import McapFile
 from flatrope_planner.evaluation.replay.mcap_records import MAGIC as MCAP_MAGIC
 from flatrope_planner.evaluation.replay.sqlite_file import SqliteFile
+from flatrope_planner.evaluation.replay.storage_files import (
+    MOST_NAMED,
+    files_of,
+    is_storage,
+    loose_bags,
+    missing_parts,
+    several_bags,
+)
 from flatrope_planner.evaluation.replay.unpacking import MAGIC as ZSTD_MAGIC
 from flatrope_planner.evaluation.replay.unpacking import unpacked_pieces
 from flatrope_planner.evaluation.report.bounds import MOST_FILE_BYTES
 
 STORAGE: dict[str, type[McapFile] | type[SqliteFile]] = {".mcap": McapFile, ".db3": SqliteFile}
 SQLITE_MAGIC = b"SQLite format 3\0"
-PACKED = (".zstd", ".zst")
 EXPECTED = "expected the folder of a rosbag2 bag, or an .mcap or .db3 file, which may be packed with zstd"
 
 
@@ -42,12 +48,6 @@ class StorageReader(Protocol):
     def messages(self, connections: Collection[Connection]) -> Iterator[tuple[Connection, int, bytes]]:
         """Connection, time of recording (ns) and content, in the order of time."""
         ...
-
-
-def is_storage(path: Path) -> bool:
-    """Whether the file holds messages, by its name."""
-    name = path.with_suffix("") if path.suffix in PACKED else path
-    return path.is_file() and name.suffix in STORAGE
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ def open_parts(path: Path, stack: ExitStack, notes: list[str]) -> list[Part]:
     Raises:
         InputError: if nothing can be read.
     """
-    if not path.exists():
+    if not path.exists() and not files_of(path):
         msg = f"{path} does not exist; {EXPECTED}"
         raise InputError(msg)
-    if not path.is_dir():
+    if path.is_file():
         return _open_files([path], stack, notes)
     files, counts = _described(path, notes)
     parts = _open_files(files, stack, notes)
@@ -83,7 +83,7 @@ def open_parts(path: Path, stack: ExitStack, notes: list[str]) -> list[Part]:
 
 
 def _described(folder: Path, notes: list[str]) -> tuple[list[Path], Counter[tuple[str, str]]]:
-    """The files of the bag in a folder, and what they hold; where that is not told, a note, and all files there are."""
+    """The files of the bag at a path, and what they hold; where that is not told, a note, and all files there are."""
     try:
         metadata = read_metadata(folder)
     except InputError as err:
@@ -94,20 +94,19 @@ def _described(folder: Path, notes: list[str]) -> tuple[list[Path], Counter[tupl
         if files and not missing:
             return files, metadata.counts
         notes.append(f"{folder / METADATA} names {', '.join(missing) or 'no file'}, which is not there")
-    files = _files_in(folder)
-    if not files and (folder / METADATA).exists():
+    files = files_of(folder)
+    if not (folder / METADATA).exists():
+        if folder.is_dir() and len(bags := list(loose_bags(folder))) > 1:
+            raise several_bags(folder, bags)
+        if missing := missing_parts(files):
+            notes.append(f"of the files of {folder} there is no {', '.join(missing[:MOST_NAMED])}")
+    elif not files:
         raise InputError(notes.pop())
     if not files:
         hint = _ros1_hint(*folder.iterdir())
         msg = f"{folder} is no bag: no {METADATA}, no .mcap and no .db3 in it{hint}; {EXPECTED}"
         raise InputError(msg)
     return files, Counter()
-
-
-def _files_in(folder: Path) -> list[Path]:
-    """The files of messages in a folder, in the order of their numbers; none that is there unpacked as well."""
-    files = sorted((path for path in folder.iterdir() if is_storage(path)), key=_natural)
-    return [file for file in files if file.suffix not in PACKED or file.with_suffix("") not in files]
 
 
 def _counts(parts: Sequence[Part]) -> Counter[tuple[str, str]]:
@@ -149,7 +148,7 @@ def _open_file(file: Path, stack: ExitStack, notes: list[str]) -> StorageReader:
             kind = _kind(content) or STORAGE[file.with_suffix("").suffix]
         return kind(content, file)
     except Exception as err:  # damage shows in the container or in its compression, each with errors of its own
-        msg = f"{file} cannot be read as a bag: {reason(err)}; no message could be rescued"
+        msg = f"{file} cannot be read: {reason(err)}; no message could be rescued"
         raise InputError(msg) from err
 
 
@@ -181,8 +180,3 @@ def _unpack(file: Path, content: Path, notes: list[str]) -> None:
                 target.write(piece)
     except Exception as err:  # each library of compression has errors of its own
         notes.append(f"{file} cannot be unpacked to its end: {reason(err)}")
-
-
-def _natural(path: Path) -> list[int | str]:
-    """Sorts drive_2 before drive_10."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.name)]

@@ -44,6 +44,6 @@ def read_metadata(folder: Path) -> BagMetadata:
     except InputError:
         raise
     except Exception as err:  # bytes that are no text, no YAML, or no description
-        msg = f"{folder} cannot be read as a bag: {METADATA}: {reason(err)}"
+        msg = f"{file} does not describe a bag: {reason(err)}"
         raise InputError(msg) from err
     return BagMetadata(files, +counts)

@@ -5,25 +5,27 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
+from flatrope_planner.domain import Image
 from flatrope_planner.errors import InputError
 from flatrope_planner.evaluation.replay.bag_source import BagSource, RawMessage
 from flatrope_planner.evaluation.replay.calibration import Calibration
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.driven_path import DrivenPath, DrivenPoses
-from flatrope_planner.evaluation.replay.holes import Holes
+from flatrope_planner.evaluation.replay.holes import Holes, needed_s
 from flatrope_planner.evaluation.replay.messages import odometry_sample, read, stamp_of, typestore_of
 from flatrope_planner.evaluation.replay.moments import SmallPicture, small_picture
 from flatrope_planner.evaluation.replay.picture_store import RawPicture
 from flatrope_planner.evaluation.replay.pictures import decoded_picture
 from flatrope_planner.evaluation.replay.recorded_plans import RecordedPlans
 from flatrope_planner.evaluation.replay.recorded_time import RecordedTime
+from flatrope_planner.evaluation.replay.rejections import Rejections
 from flatrope_planner.evaluation.replay.rows import OpenTick, RowMaker
 from flatrope_planner.evaluation.replay.schedule import AtTimes, EveryPeriod, Schedule
 from flatrope_planner.evaluation.replay.stepping import Stepper
 from flatrope_planner.evaluation.replay.topics import TopicWishes, choose_topics
+from flatrope_planner.planning.camera_identity import CameraIdentity
 from flatrope_planner.planning.driven_arc import EgoMoment, driven_arc
 from flatrope_planner.planning.ego_motion import AUTO, EgoMotion
 from flatrope_planner.planning.odometry import OdometrySample
@@ -71,23 +73,24 @@ class BagReplay:
         self.topics = choose_topics(source.topics, spec.cameras, options.wishes)
         self._source, self._contestants = source, contestants
         self._store = typestore_of(source.connections)
-        decode = partial(decoded_picture, self._store)
-        self._stepper = Stepper(spec, self._schedule(options), decode, self._begin_anew)
+        self._stepper = Stepper(spec, self._schedule(options), self._decoded, self._begin_anew)
+        self._identity = CameraIdentity(self.topics.cameras)
         self._motion = EgoMotion(options.rear_axle_offset_m, options.twist_frame)
         self._cameras = {topic: camera for camera, topic in self.topics.cameras.items()}
         self._rows = RowMaker()
         self._time = RecordedTime(self._start_ns)
-        self._holes = Holes(options.period_s, self._time.silences)
+        self._holes = Holes(options.period_s, self._time.silences, needed_s(spec))
         self._path, self._open = DrivenPath(), deque[tuple[OpenTick, SmallPicture]]()
         # Scored, but not handed out yet.
         self._scored = deque[ScoredTick]()
         self._drive = 0
         self.calibration, self.recorded_plans = Calibration(), RecordedPlans()
         self.ego_frame = self.frame_id = ""
-        # Topic -> messages that were read, and those that were of no use with the first complaint.
+        # Topic -> messages that were read, and what of them was of no use.
         self.messages: Counter[str] = Counter()
-        self.rejected: Counter[str] = Counter()
-        self.complaints: dict[str, str] = {}
+        self.rejections = Rejections()
+        # What speaks against the cameras being who they are called, in words, in the order of time.
+        self.warnings: list[str] = []
         # Seconds since the bag's start, and speed driven (m/s).
         self.driven: list[tuple[float, float]] = []
         self.planning_s = 0.0
@@ -103,18 +106,30 @@ class BagReplay:
         return self._drive + 1
 
     @property
-    def not_ready(self) -> Counter[str]:
-        """Why there was no observation when one was due."""
-        return self._stepper.not_ready
+    def not_ready(self) -> dict[str, int]:
+        """Why there was no observation when one was due -> how often."""
+        return self._stepper.not_ready.counts
+
+    @property
+    def looked_at(self) -> Counter[str]:
+        """Topic -> pictures that a plan asked for."""
+        return self._stepper.looked_at
+
+    def useless(self) -> list[str]:
+        """What was of no use, a line for each topic and kind; once all is read."""
+        return self.rejections.lines(self.messages, self.looked_at)
 
     def holes(self) -> list[str]:
         """Stretches for which nothing was planned, a line each; once all is read."""
+        spacing_s = max(self._time.spacing_s(topic) for topic in self.topics.cameras.values())
         self._time.close()
-        return self._holes.lines(self._time.end_s, self._stepper.refused)
+        # Cameras slower than the planner wants are no excuse.
+        spacing_s = min(spacing_s, self._contestants.planner.observation_spec.frame_period_s)
+        return self._holes.lines(self._time.end_s, self._stepper.refused.commonest, spacing_s)
 
     def why_never_ready(self) -> str:
-        """What kept the planner from an observation most often, the first time that it did; empty if nothing did."""
-        return "".join(self._stepper.examples[reason] for reason, _ in self.not_ready.most_common(1))
+        """What kept the planner from an observation most often; empty if nothing did."""
+        return self._stepper.not_ready.commonest
 
     def _schedule(self, options: ReplayOptions) -> Schedule:
         """The schedule asked for; that of recorded plans takes a pass of its own, over nothing but them."""
@@ -146,8 +161,10 @@ class BagReplay:
         self._plan(None)
         self._close(None)
         yield from self._handed_out()
-        for topic, complaint in (*self._stepper.broken, *self._stepper.strays()):
-            self._reject(topic, complaint)
+        for topic, complaint in self._stepper.broken:
+            self.rejections.add(topic, complaint, undecodable=True)
+        for topic, complaint in self._stepper.strays():
+            self.rejections.add(topic, complaint)
 
     def _handed_out(self) -> Iterator[ScoredTick]:
         while self._scored:
@@ -159,13 +176,21 @@ class BagReplay:
         self._contestants.reset()
         self._path, self._drive = DrivenPath(), self._drive + 1
         self._time.begin_anew()
+        self._holes.begin_anew()
+
+    def _decoded(self, message: RawMessage) -> Image:
+        image, frame_id = decoded_picture(self._store, message)
+        self._identity.look(self._cameras[message.topic], image, frame_id)
+        self.warnings += [sign for sign in self._identity.signs() if sign not in self.warnings]
+        return image
 
     def _take(self, message: RawMessage) -> None:
         """Take in one message."""
         self.messages[message.topic] += 1
         expected = self.topics.types_of(message.topic)
         if message.message_type not in expected:
-            self._reject(message.topic, f"{message.topic}: a {message.message_type}, expected {' or '.join(expected)}")
+            complaint = f"{message.topic}: a {message.message_type}, expected {' or '.join(expected)}"
+            self.rejections.add(message.topic, complaint)
             return
         try:
             if message.topic in self._cameras:
@@ -178,7 +203,7 @@ class BagReplay:
             else:
                 self._take_other(message)
         except InputError as err:
-            self._reject(message.topic, str(err))
+            self.rejections.add(message.topic, str(err))
 
     def _take_odometry(self, sample: OdometrySample, log_ns: int) -> None:
         self.frame_id, self.ego_frame = sample.frames
@@ -208,10 +233,6 @@ class BagReplay:
             msg = f"{message.topic}: a plan in {plan.header.frame_id!r}, the odometry is in {self.frame_id!r}"
             raise InputError(msg)
         self.recorded_plans.take(plan)
-
-    def _reject(self, topic: str, complaint: str) -> None:
-        self.rejected[topic] += 1
-        self.complaints.setdefault(topic, complaint)
 
     def _plan(self, now_ns: int | None) -> None:
         """Plan what has fallen due at this time of the recording."""

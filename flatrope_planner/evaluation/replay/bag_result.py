@@ -19,15 +19,14 @@ from flatrope_planner.evaluation.replay.bag_replay import BagReplay, ScoredTick
 from flatrope_planner.evaluation.replay.bag_source import CDR, BagSource
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.moments import WorstMoments, shown_moment
-from flatrope_planner.evaluation.replay.output_folder import HOPELESS, cannot_write, writing_to
+from flatrope_planner.evaluation.replay.output_folder import HOPELESS, PLANS_BAG, RESULT, cannot_write, writing_to
 from flatrope_planner.evaluation.replay.plan_bag import PlanBag
 from flatrope_planner.evaluation.replay.rows import is_finite
 from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask
 from flatrope_planner.evaluation.replay.tick_times import TickTimes
 from flatrope_planner.evaluation.replay.totals import Totals
 
-RESULT, PLANS, PLANS_BAG = "result.json", "plans.jsonl", "plans.mcap"
-MOMENTS, TIMELINE = "moments.json", "timeline.json"
+PLANS, MOMENTS, TIMELINE = "plans.jsonl", "moments.json", "timeline.json"
 JSON_FILES = (RESULT, MOMENTS, TIMELINE)
 COMPLETE, PARTIAL, FAILED = "complete", "partial", "failed"
 
@@ -117,9 +116,14 @@ def _replayed(
         _write(folder / MOMENTS, [shown_moment(moment, eye) for moment in moments.worst_first()])
         _write(folder / TIMELINE, replay.driven)
         holes = replay.holes()
-        notes = [*source.notes, *_useless(replay), *([] if task.options.at_recorded else holes)]
+        notes = [*source.notes, *replay.useless(), *([] if task.options.at_recorded else holes)]
         missing = [on_one_line(note) for note in notes]
-    result = {**_opening(task, PARTIAL if missing else COMPLETE), "missing": missing, **_inputs(replay)}
+    result = {
+        **_opening(task, PARTIAL if missing else COMPLETE),
+        "missing": missing,
+        "warnings": [on_one_line(warning) for warning in replay.warnings],
+        **_inputs(replay),
+    }
     wall_s = time.perf_counter() - started_s
     health = contestants.planner.health
     result |= {"drafter": health.drafter, "exactness": health.exactness, **totals.summary()}
@@ -162,26 +166,26 @@ def _write_plan(bag: PlanBag, scored: ScoredTick) -> None:
 def _inputs(replay: BagReplay) -> dict[str, Any]:
     topics = replay.topics
     return {
-        "topics": {"cameras": topics.cameras, "odometry": topics.odometry, "command": topics.command},
+        "topics": {
+            "cameras": topics.cameras,
+            "odometry": topics.odometry,
+            "other_odometry": list(topics.other_odometry),
+            "command": topics.command,
+        },
         "duration_s": round(replay.duration_s, 3),
         "drives": replay.drives,
         "messages": {topic: replay.messages[topic] for topic in sorted(replay.messages)},
-        "rejected": {topic: replay.rejected[topic] for topic in sorted(replay.rejected)},
-        "not_ready": dict(sorted(replay.not_ready.items())),
+        "rejected": dict(sorted(replay.rejections.counts.items())),
+        "looked_at": dict(sorted(replay.looked_at.items())),
+        "not_ready": replay.not_ready,
     }
 
 
-def _useless(replay: BagReplay) -> list[str]:
-    return [
-        f"{topic}: {count} of {replay.messages[topic]} messages are of no use; the first: {replay.complaints[topic]}"
-        for topic, count in sorted(replay.rejected.items())
-    ]
-
-
 def _why_no_plan(task: ReplayTask, replay: BagReplay, source: BagSource) -> str:
-    reasons = [*source.notes, *_useless(replay)]
+    useless = replay.useless()
+    reasons = [*source.notes, *useless]
     reasons += [reason for reason in [replay.why_never_ready()] if reason]
-    if replay.duration_s < HISTORY_SPAN_S and not replay.rejected:
+    if replay.duration_s < HISTORY_SPAN_S and not useless:
         reasons.append(f"the drive lasts {replay.duration_s:.1f} s, and a history of {HISTORY_SPAN_S} s is needed")
     silent = [topic for topic in replay.topics.cameras.values() if not replay.messages[topic]]
     reasons += [f"no pictures on {', '.join(silent)}"] if silent else []

@@ -1,19 +1,21 @@
 """A bag as a stream of messages in the order of their recording. Nothing is kept: a bag may be larger than memory."""
 
 import struct
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from heapq import merge
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from types import TracebackType
 
 from rosbags.interfaces import Connection
 
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
+from flatrope_planner.domain import ns_to_seconds
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.bag_files import Part, open_parts
+from flatrope_planner.evaluation.replay.bag_metadata import METADATA
 from flatrope_planner.evaluation.replay.unpacking import unpacked
 from flatrope_planner.evaluation.report.bounds import MOST_MESSAGE_BYTES
 
@@ -22,6 +24,8 @@ CDR = "cdr"
 STAMP_OFFSET, STAMP, STAMP_BIG_ENDIAN = 4, struct.Struct("<iI"), struct.Struct(">iI")
 # Of what is read, these have none.
 WITHOUT_HEADER = ("std_msgs/msg/String", "tf2_msgs/msg/TFMessage")
+# Messages on their way while a recorder changes to its next file.
+MOST_OVERLAP_S = 1.0
 MOST_HELD_BYTES = 256 * 2**20
 
 
@@ -69,6 +73,8 @@ class BagSource:
             except OSError as err:
                 msg = f"{self.path} cannot be read: {err.strerror or err}"
                 raise InputError(msg) from err
+            if not (self.path / METADATA).exists():
+                self.notes += _overlaps(self._parts)
             self._stack = stack.pop_all()
         return self
 
@@ -141,6 +147,20 @@ class BagSource:
         """Note what is missing, once; a bag may be read again."""
         if line not in self.notes:
             self.notes.append(line)
+
+
+def _overlaps(parts: Sequence[Part]) -> list[str]:
+    """Files that were recorded at the same time, which parts of one bag are not, a line for each after another."""
+    filled = sorted((part for part in parts if part.reader.message_count), key=lambda part: part.reader.start_time)
+    lines = []
+    for before, part in pairwise(filled):
+        overlap_s = ns_to_seconds(before.reader.end_time - part.reader.start_time)
+        if overlap_s > MOST_OVERLAP_S:
+            lines.append(
+                f"{part.path} was recorded while {before.path} was, for {overlap_s:.1f} s: "
+                "if they are bags of their own, name each"
+            )
+    return lines
 
 
 def _unpacked(message: bytes) -> bytes:

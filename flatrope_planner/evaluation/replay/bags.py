@@ -5,15 +5,22 @@ from os import fsencode
 from os.path import realpath
 from pathlib import Path
 
-from flatrope_planner.evaluation.replay.bag_files import PACKED, is_storage
-from flatrope_planner.evaluation.replay.bag_metadata import METADATA
-from flatrope_planner.evaluation.replay.bag_result import PLANS_BAG, RESULT
+from flatrope_planner.evaluation.replay.output_folder import PLANS_BAG, RESULT
+from flatrope_planner.evaluation.replay.storage_files import (
+    ANY_NUMBER,
+    files_of,
+    is_bag,
+    loose_bags,
+    several_bags,
+    unpacked_name,
+)
+from flatrope_planner.evaluation.report.bounds import METADATA_FILE
 
 RESULT_FILES = {RESULT, PLANS_BAG}
 
 
 def bags_at(paths: Sequence[Path]) -> dict[str, Path]:
-    """Bags by unique names, each once, by whatever path or link it is reached; a file of one of them is no other one.
+    """Bags by unique names, each once, by whatever path or link it is reached; a part of one counts with it.
 
     A folder that is no bag itself stands for all bags below it, else for itself.
     """
@@ -21,9 +28,10 @@ def bags_at(paths: Sequence[Path]) -> dict[str, Path]:
     for path in paths:
         for bag in _bags_below(path, set()) or [path]:
             places.setdefault(realpath(bag), bag)
+    parts = {realpath(file) for bag in places.values() if not bag.is_file() for file in _files_of(bag)}
     named: dict[str, Path] = {}
     for place, bag in places.items():
-        if str(Path(place).parent) in places:
+        if place in parts:
             continue
         name, number = _name(bag), 1
         while name in named:
@@ -31,6 +39,18 @@ def bags_at(paths: Sequence[Path]) -> dict[str, Path]:
             name = f"{_name(bag)}-{number}"
         named[name] = bag
     return named
+
+
+def the_bag_at(path: Path) -> Path:
+    """The only bag that a path stands for.
+
+    Raises:
+        InputError: if there are several.
+    """
+    bags = list(bags_at([path]).values())
+    if len(bags) > 1:
+        raise several_bags(path, bags)
+    return bags[0]
 
 
 def _bags_below(path: Path, seen: set[str]) -> list[Path]:
@@ -43,25 +63,31 @@ def _bags_below(path: Path, seen: set[str]) -> list[Path]:
         # Whoever opens it as a bag says why it cannot be read.
         return [path]
     names = {each.name for each in inside}
+    if METADATA_FILE in names:
+        return [path]
     if names >= RESULT_FILES or realpath(path) in seen:
         # What an earlier replay has left is nothing to plan from.
         return []
-    files = [file for file in inside if is_storage(file)]
-    if METADATA in names or _belong_together(path, files, inside):
-        return [path]
     seen.add(realpath(path))
     folders = [folder for folder in inside if folder.is_dir() and not folder.name.startswith(".")]
-    return [*files, *(bag for folder in folders for bag in _bags_below(folder, seen))]
+    below = [bag for folder in folders for bag in _bags_below(folder, seen)]
+    return [path] if is_bag(path) and not below else [*loose_bags(path), *below]
 
 
-def _belong_together(folder: Path, files: Sequence[Path], inside: Sequence[Path]) -> bool:
-    """Whether a folder has nothing but files of messages, or such that are named after it."""
-    return bool(files) and (len(files) == len(inside) or all(file.name.startswith(folder.name) for file in files))
+def _files_of(bag: Path) -> list[Path]:
+    try:
+        return files_of(bag)
+    except OSError:
+        # A folder that nobody may look into.
+        return []
 
 
 def _name(bag: Path) -> str:
-    """What the bag's files are called, without what they are stored as, in letters that can be shown on one line."""
+    """What the bag's files are called, in letters that can be shown on one line.
+
+    Without what they are stored as, and without numbers if they are several.
+    """
     path = Path(bag.absolute())
-    stem = path.with_suffix("").stem if path.suffix in PACKED else path.stem
+    stem = unpacked_name(path).stem.removesuffix(ANY_NUMBER)
     name = fsencode(path.name if bag.is_dir() else stem).decode(errors="replace")
     return "".join(letter if letter.isprintable() else "_" for letter in name)

@@ -12,6 +12,7 @@ from typing import Any
 from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.bag_result import FAILED, finished_result
 from flatrope_planner.evaluation.replay.bags import bags_at
+from flatrope_planner.evaluation.replay.console import BAGS, REPORT, SUMMARY
 from flatrope_planner.evaluation.replay.crew import Result, replay_all
 from flatrope_planner.evaluation.replay.output_folder import writing_to
 from flatrope_planner.evaluation.replay.page import write_page
@@ -21,8 +22,6 @@ from flatrope_planner.evaluation.replay.settings import read_settings
 from flatrope_planner.evaluation.replay.summary import summary_of
 from flatrope_planner.evaluation.replay.task import Lineup, ReplayTask
 from flatrope_planner.evaluation.replay.topics import TopicWishes
-
-SUMMARY, REPORT, BAGS = "summary.json", "report.html", "bags"
 
 
 def run_replay(arguments: Namespace, cameras: dict[str, str]) -> tuple[dict[str, Any], int]:
@@ -46,27 +45,6 @@ def run_replay(arguments: Namespace, cameras: dict[str, str]) -> tuple[dict[str,
         (out / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
         write_page(out / REPORT, summary, [task.folder for task in tasks if results[task.name]["status"] != FAILED])
     return summary, sum(result["status"] == FAILED for result in ordered)
-
-
-def describe(summary: dict[str, Any], out: Path) -> str:
-    """What came of it and where it is, for the terminal."""
-    lines = []
-    for bag in summary["bags"]:
-        if bag["status"] == FAILED:
-            continue
-        errors = bag["errors"]["3s"]
-        ade = "no ADE" if errors["ade_m"] is None else f"ADE@3s {errors['ade_m']:.2f} m"
-        tau = bag["speculation"].get("mean_acceptance_length")
-        tokens = "" if tau is None else f", {tau:.2f} tokens a round"
-        lines.append(f"{bag['name']}: {bag['plans']} plans, {ade}{tokens}")
-        cameras = ", ".join(f"{camera} from {topic}" for camera, topic in bag["topics"]["cameras"].items())
-        lines.append(f"  took {cameras}, odometry from {bag['topics']['odometry']}")
-        lines += [f"  missing: {line}" for line in bag["missing"]]
-    # With a draft that cannot be used, say.
-    problems = {run.get("problem") for run in summary["run"]["bags"].values()}
-    lines += [f"draft:   {problem}" for problem in sorted(filter(None, problems))]
-    lines += [f"report:  {out / REPORT}", f"numbers: {out / SUMMARY}", f"plans:   {out / BAGS}"]
-    return "\n".join(lines)
 
 
 def _tasks(arguments: Namespace, cameras: dict[str, str]) -> list[ReplayTask]:
@@ -105,10 +83,19 @@ def _results(tasks: Sequence[ReplayTask], arguments: Namespace) -> Iterator[tupl
         print(f"{len(tasks) - len(todo)} of {len(tasks)} bags were replayed before (--fresh: again)", file=sys.stderr)
     if not todo:
         return
-    line = ShareLine("replay", len(todo))
-    for result in _replayed(todo, arguments, line):
-        line.finished_one()
-        if result["status"] == FAILED and len(tasks) > 1:
-            line.say(f"flatrope: {result['error']}")
-        yield result["name"], result
+    line, kept = ShareLine("replay", len(todo)), len(tasks) - len(todo)
+    try:
+        for result in _replayed(todo, arguments, line):
+            line.finished_one()
+            if result["status"] == FAILED:
+                if len(tasks) > 1:
+                    line.say(f"flatrope: {result['error']}")
+            else:
+                kept += 1
+            yield result["name"], result
+    except KeyboardInterrupt as err:
+        line.close()
+        same = "the same command without --fresh" if arguments.fresh else "the same command"
+        msg = f"{kept} of {len(tasks)} bags are replayed and kept; {same} goes on with the others"
+        raise KeyboardInterrupt(msg) from err
     line.close()

@@ -1,4 +1,4 @@
-"""The least errors among several trajectories of a plan (minADE, minFDE), as means over many plans."""
+"""The least errors of plans and the trajectories drawn besides (minADE, minFDE), as means over many plans."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ NAMES = ("ade_m", "fde_m")
 
 
 class LeastErrors:
-    """Collects what the best of each plan's trajectories is off by."""
+    """Collects what the best of each plan and its samples is off by."""
 
     def __init__(self) -> None:
         """No plans yet."""
@@ -21,7 +21,7 @@ class LeastErrors:
         self._missing: dict[str, Counter[str]] = {name: Counter() for name in HORIZONS_S}
 
     def add(self, samples: int, least: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take in a plan with so many trajectories drawn: horizon -> least errors, or {"unavailable": why}."""
+        """Take in a plan with so many trajectories drawn besides: horizon -> least errors, or {"unavailable": why}."""
         self._samples = max(self._samples, samples)
         for horizon, errors in least.items():
             if "unavailable" in errors:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from flatrope_planner.errors import SetupError
 
+# The files that show that a bag was replayed into a folder.
+RESULT, PLANS_BAG = "result.json", "plans.mcap"
 # No other bag could be written either.
 HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 

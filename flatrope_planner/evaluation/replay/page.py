@@ -7,9 +7,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from flatrope_planner.evaluation.replay.bag_result import FAILED, MOMENTS, RESULT, TIMELINE
+from flatrope_planner.evaluation.replay.bag_result import FAILED, MOMENTS, TIMELINE
 from flatrope_planner.evaluation.replay.displacement import HORIZONS_S
 from flatrope_planner.evaluation.replay.moments import RANKED_BY, WORST
+from flatrope_planner.evaluation.replay.output_folder import RESULT
 from flatrope_planner.evaluation.replay.page_charts import acceptance_chart, horizon_chart
 from flatrope_planner.evaluation.replay.page_moments import moment_card
 from flatrope_planner.evaluation.replay.page_recorded import recorded_plans_section
@@ -155,7 +156,7 @@ def _quality(total: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     least = total["least_errors"].get(HEADLINE)
     if least and least["plans"]:
         samples = total["least_errors"]["samples"]
-        yield f"least ADE of {samples} trajectories over 3 s", f"{least['min_ade_m']:.2f} m"
+        yield f"least ADE over 3 s of the plan and {samples} samples", f"{least['min_ade_m']:.2f} m"
     yield "refused by the validator", f"{total['refused']} plans"
 
 
@@ -165,11 +166,11 @@ def _pairs_table(pairs: Iterator[tuple[str, str]]) -> str:
 
 
 def _bag_table(bags: Sequence[Mapping[str, Any]]) -> str:
-    head = "<tr><th>bag</th><th>result</th><th>s</th><th>plans</th><th>ADE@3s</th><th>missing</th></tr>"
+    head = "<tr><th>bag</th><th>result</th><th>s</th><th>plans</th><th>ADE@3s</th><th>missing, warnings</th></tr>"
     rows = []
     for bag in bags:
         status, duration_s = bag["status"], bag.get("duration_s", 0.0)
-        missing = bag["error"] if status == FAILED else "; ".join(bag["missing"])
+        missing = bag["error"] if status == FAILED else "; ".join([*bag["missing"], *bag["warnings"]])
         ade = "-" if status == FAILED else _number(bag["errors"][HEADLINE]["ade_m"], ".2f")
         rows.append(
             f'<tr><td>{escape(bag["name"])}</td><td class="{status}">{status}</td><td>{duration_s:.1f}</td>'

@@ -1,6 +1,6 @@
 """The pictures of the last seconds as they lie in the bag: only those that an observation asks for are decoded."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -32,6 +32,8 @@ class PictureStore:
         self._kept: dict[tuple[str, int], RawPicture] = {}
         # Refused for stamps far behind the newest one; pictures all the same if it turns out that time began anew.
         self._held: deque[RawPicture] = deque(maxlen=RESTART_SAMPLES * len(spec.cameras))
+        # Topic -> pictures that somebody asked for.
+        self.looked_at: Counter[str] = Counter()
 
     def keep(self, picture: RawPicture) -> None:
         """Keep a picture, and of its camera no more than an observation may reach back."""
@@ -78,5 +80,6 @@ class PictureStore:
 
     def _image(self, picture: RawPicture) -> Image:
         if picture.image is None:
+            self.looked_at[picture.message.topic] += 1
             picture.image = self._decode(picture.message)
         return picture.image

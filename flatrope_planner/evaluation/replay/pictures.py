@@ -12,11 +12,12 @@ from flatrope_planner.evaluation.replay.messages import read
 from flatrope_planner.evaluation.replay.topics import COMPRESSED_IMAGE
 
 
-def decoded_picture(store: Typestore, message: RawMessage) -> Image:
-    """uint8 (H, W, 3), RGB, of an Image or CompressedImage, as the planner node reads it.
+def decoded_picture(store: Typestore, message: RawMessage) -> tuple[Image, str]:
+    """uint8 (H, W, 3), RGB, of an Image or CompressedImage, as the planner node reads it; and its frame_id.
 
     Raises:
         InputError: if the message contradicts itself, cannot be decoded, or has an encoding that is not supported.
     """
     picture: Any = read(store, message)
-    return from_compressed(picture) if message.message_type == COMPRESSED_IMAGE else from_image(picture)
+    image = from_compressed(picture) if message.message_type == COMPRESSED_IMAGE else from_image(picture)
+    return image, picture.header.frame_id

@@ -5,13 +5,14 @@ zero, run slower or faster, and begin anew in the middle. Only differences of st
 where a drive begins.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 from flatrope_planner.domain import ns_to_seconds, seconds_to_ns
 from flatrope_planner.planning.stream import RESTART_SAMPLES
 
-# Nothing for longer is silence.
-SILENCE_S = 1.0
+# Nothing from a topic for longer is silence; nothing at all for longer is a pause of the recording.
+SILENCE_S, PAUSE_S = 0.5, 1.0
 # What is silent, where everything is.
 EVERYTHING = ""
 # Stamps may leap this far, and in addition so many times as far as the recorder's clock: else they lead astray.
@@ -43,6 +44,9 @@ class RecordedTime:
         # Topic -> the latest time heard (ns since the start).
         self._newest_ns: dict[str, int] = {}
         self.silences: list[Silence] = []
+        # Topic -> how often it was heard, and the first time (ns since the start).
+        self._heard: Counter[str] = Counter()
+        self._first_ns: dict[str, int] = {}
 
     @property
     def end_s(self) -> float:
@@ -74,8 +78,16 @@ class RecordedTime:
     def hear_picture(self, topic: str, stamp_ns: int, log_ns: int) -> None:
         """A picture with this stamp was recorded at this time."""
         self._hear_first(log_ns)
-        if self._offset_ns is not None and self._is_plausible(stamp_ns, log_ns):
+        if self._is_first:
+            # What its stamp means is not known yet, but there is something.
+            self._add_silence(EVERYTHING, log_ns - self._start_ns)
+        elif self._offset_ns is not None and self._is_plausible(stamp_ns, log_ns):
             self._note(topic, stamp_ns)
+
+    def spacing_s(self, topic: str) -> float:
+        """The mean time between two messages of a topic; 0 if there are none."""
+        gaps = self._heard[topic] - 1
+        return ns_to_seconds(self._newest_ns[topic] - self._first_ns[topic]) / gaps if gaps > 0 else 0.0
 
     def close(self) -> None:
         """Nothing follows."""
@@ -107,11 +119,13 @@ class RecordedTime:
 
     def _note(self, topic: str, stamp_ns: int) -> None:
         now_ns = stamp_ns + (self._offset_ns or 0)
+        self._heard[topic] += 1
+        self._first_ns.setdefault(topic, now_ns)
         for each in (topic, EVERYTHING):
             self._add_silence(each, now_ns)
 
     def _add_silence(self, topic: str, now_ns: int) -> None:
         before_ns = self._newest_ns.get(topic, now_ns)
-        if now_ns - before_ns > seconds_to_ns(SILENCE_S):
+        if now_ns - before_ns > seconds_to_ns(SILENCE_S if topic else PAUSE_S):
             self.silences.append(Silence(topic, ns_to_seconds(before_ns), ns_to_seconds(now_ns)))
         self._newest_ns[topic] = max(before_ns, now_ns)

@@ -56,6 +56,7 @@ class RowMaker:
         trajectory, rationale = planned.plan.trajectory, planned.plan.rationale
         driven = path.seen_from(tick.ego.pose, tick.t0_ns, trajectory.time_from_start_s)
         decision, judgement = decision_of(rationale.text), judge(planned.plan, tick.ego)
+        errors = _errors(trajectory, driven)
         row = {
             "t0_ns": tick.t0_ns,
             "t0_s": tick.t0_s,
@@ -67,8 +68,8 @@ class RowMaker:
             "refused": judgement.fallback_reason,
             "consistency": judgement.finding.consistency.name.lower(),
             "consistency_reason": judgement.finding.reason,
-            "errors": _errors(trajectory, driven),
-            **_sampled(planned.samples, driven),
+            "errors": errors,
+            **_sampled(errors, planned.samples, driven),
             **self._comfort(tick),
             "speculation": speculation_of(planned.plan.speculation),
             "stage_ms": dict(planned.plan.stage_ms),
@@ -148,18 +149,22 @@ def _errors(trajectory: Trajectory, driven: DrivenPoses) -> dict[str, Any]:
     }
 
 
-def _sampled(samples: tuple[Trajectory, ...], driven: DrivenPoses) -> dict[str, Any]:
-    """The least errors among the trajectories that were drawn."""
+def _sampled(plan: Mapping[str, Any], samples: tuple[Trajectory, ...], driven: DrivenPoses) -> dict[str, Any]:
+    """Errors of the trajectories that were drawn besides a plan with these errors, and the least of all of them."""
     if not samples:
-        return {"samples": 0, "least_errors": None}
+        return {"samples": 0, "least_errors": None, "sample_errors": None}
     each = [_errors(sample, driven) for sample in samples]
     least: dict[str, Any] = {}
-    for horizon, first in each[0].items():
+    drawn: dict[str, Any] = {}
+    for horizon, of_plan in plan.items():
         known = [errors[horizon] for errors in each if "unavailable" not in errors[horizon]]
+        if known:
+            drawn[horizon] = {name: [errors[name] for errors in known] for name in ("ade_m", "fde_m")}
+        with_plan = known if "unavailable" in of_plan else [of_plan, *known]
         least[horizon] = (
-            {name: min(errors[name] for errors in known) for name in ("ade_m", "fde_m")} if known else first
+            {name: min(errors[name] for errors in with_plan) for name in ("ade_m", "fde_m")} if with_plan else of_plan
         )
-    return {"samples": len(samples), "least_errors": least}
+    return {"samples": len(samples), "least_errors": least, "sample_errors": drawn}
 
 
 def _known(driven: DrivenPoses) -> list[list[float] | None]:

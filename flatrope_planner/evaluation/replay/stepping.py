@@ -4,7 +4,6 @@ The planner node's own buffer and its own rule of when a tick is due. Only what 
 until odometry has reached its stamp, so that nothing depends on which of two messages was faster.
 """
 
-import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import numpy as np
 from flatrope_planner.domain import CameraFrame, Observation, ObservationSpec, seconds_to_ns
 from flatrope_planner.errors import InputError, NotReadyError
 from flatrope_planner.evaluation.replay.picture_store import Decode, PictureStore, RawPicture
+from flatrope_planner.evaluation.replay.reasons import Reasons
 from flatrope_planner.evaluation.replay.schedule import Schedule
 from flatrope_planner.planning.observation import ODOMETRY, ObservationBuffer
 from flatrope_planner.planning.odometry import MAX_SAMPLES, OdometrySample
@@ -32,8 +32,8 @@ class DueTick:
 
     observation: Observation
     pose_t0: Pose
-    # Why there was no observation since the last one -> how often.
-    refused: Counter[str]
+    # Why there was no observation since the last one most often; empty if nothing kept from it.
+    refused: str
 
 
 class Stepper:
@@ -58,10 +58,8 @@ class Stepper:
         # When each picture was recorded (ns), and the picture.
         self._waiting = deque[tuple[int, RawPicture]]()
         self._last_t0_ns: int | None = None
-        # Why there was no observation when one was due -> how often; since the last one; and in whole the first time.
-        self.not_ready: Counter[str] = Counter()
-        self.refused: Counter[str] = Counter()
-        self.examples: dict[str, str] = {}
+        # Why there was no observation when one was due; the same since the last one.
+        self.not_ready, self.refused = Reasons(), Reasons()
         # Topic and complaint of pictures that cannot be used, and of pictures and poses whose stamps lead nowhere.
         self.broken: list[tuple[str, str]] = []
         self._strays: list[tuple[str, str]] = []
@@ -97,6 +95,11 @@ class Stepper:
                 tick = self._tick()
                 if tick is not None:
                     yield tick
+
+    @property
+    def looked_at(self) -> Counter[str]:
+        """Topic -> pictures that were asked for, and so decoded if they could be."""
+        return self._store.looked_at
 
     def strays(self) -> list[tuple[str, str]]:
         """Topic and complaint of what was refused for its stamp, and was no sign that time began anew."""
@@ -135,20 +138,15 @@ class Stepper:
                 observation = self._buffer.observe()
                 pose_t0 = self._buffer.pose_at(observation.t0_ns)
             except NotReadyError as err:
-                self._refuse(str(err))
+                self.not_ready.add(str(err))
+                self.refused.add(str(err))
                 return None
             seen = self._seen(observation)
             if seen is not None:
                 self._last_t0_ns = observation.t0_ns
-                refused, self.refused = self.refused, Counter()
-                return DueTick(seen, pose_t0, refused)
+                refused, self.refused = self.refused, Reasons()
+                return DueTick(seen, pose_t0, refused.commonest)
         return None
-
-    def _refuse(self, complaint: str) -> None:
-        reason = _without_numbers(complaint)
-        self.not_ready[reason] += 1
-        self.refused[reason] += 1
-        self.examples.setdefault(reason, complaint)
 
     def _is_due(self, newest_ns: int | None) -> bool:
         """Whether to look for an observation; while a camera is silent, to hear which one."""
@@ -177,8 +175,3 @@ class Stepper:
             self._buffer.add_odometry(sample)
         for picture in self._store.pictures():
             self._buffer.add_image(picture.camera, CameraFrame(picture.stamp_ns, UNSEEN))
-
-
-def _without_numbers(text: str) -> str:
-    """The same reason whatever the time: "odometry is 0.31 s behind" -> "odometry is ... behind"."""
-    return re.sub(r"\d+\.\d+ s", "...", text)

@@ -7,16 +7,16 @@ from functools import cache
 from pathlib import Path
 
 from flatrope_planner._version import __version__
-from flatrope_planner.evaluation.replay.bag_files import is_storage
 from flatrope_planner.evaluation.replay.bag_metadata import METADATA
 from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.settings import PlannerSettings
 from flatrope_planner.evaluation.replay.sqlite_file import has_log, log_of
+from flatrope_planner.evaluation.replay.storage_files import files_of
 from flatrope_planner.planning.chance import Chance
 
 # Raised when files of a result change their meaning.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,12 @@ class ReplayTask:
     def files(self) -> list[Path]:
         """The files that the bag is made of, and logs of SQLite that were not moved into them."""
         try:
-            files = sorted(path for path in self.bag.iterdir() if is_storage(path) or path.name == METADATA)
+            files = files_of(self.bag)
         except OSError:
-            # A file, or a folder that nobody may look into.
-            files = [self.bag]
+            # A folder that nobody may look into.
+            return [self.bag]
+        metadata = self.bag / METADATA
+        files += [metadata] if metadata.exists() else []
         return files + [log_of(file) for file in files if has_log(file)]
 
     @property

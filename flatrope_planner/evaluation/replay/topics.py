@@ -21,6 +21,8 @@ OTHER_MOTION = (
 TRANSPORT = {"image", "image_raw", "image_rect", "image_color", "image_rect_color", "compressed", "camera_info"}
 # Pictures that are none of a colour camera, and pictures of our own.
 NO_PHOTOGRAPHS = ("depth", "segmentation", "semantic", "instance", "disparity", "mask", "overlay", "thermal", "lidar")
+# How pictures are sent, as the last part of a topic.
+COMPRESSED = "/compressed"
 USUAL_ODOMETRY = ("odometry", "kinematic_state", "odom")
 
 
@@ -43,6 +45,8 @@ class ChosenTopics:
     # Camera of the target -> topic.
     cameras: dict[str, str]
     odometry: str
+    # Topics that could have been the odometry, too.
+    other_odometry: tuple[str, ...]
     # Topic of route hints, or None.
     command: str | None
     # How cameras look and where they sit.
@@ -73,10 +77,12 @@ def choose_topics(topics: Sequence[Topic], cameras: Sequence[str], wishes: Topic
     Raises:
         InputError: naming what is not there, with what is.
     """
+    odometry = _choose_odometry(topics, wishes.odometry)
     calibration = [t.name for t in topics if t.message_type in (CAMERA_INFO, TRANSFORM) or _is_static(t)]
     return ChosenTopics(
         cameras=_choose_cameras(topics, cameras, wishes),
-        odometry=_choose_odometry(topics, wishes.odometry),
+        odometry=odometry,
+        other_odometry=tuple(t.name for t in topics if t.message_type == ODOMETRY and t.name != odometry),
         command=_choose_command(topics, wishes.command),
         calibration=tuple(calibration),
         recorded_plans=tuple(t.name for t in topics if t.message_type == PLANNED and "/reference/" not in t.name),
@@ -119,10 +125,14 @@ def _choose_cameras(topics: Sequence[Topic], cameras: Sequence[str], wishes: Top
         msg = f"there is no camera {unknown[0]!r}; the target looks at {', '.join(cameras)}"
         raise InputError(msg)
     pictures = [topic for topic in topics if topic.message_type in (IMAGE, COMPRESSED_IMAGE)]
-    chosen = {}
-    for camera in cameras:
-        wish = wishes.cameras.get(camera)
-        chosen[camera] = _wanted(pictures, wish, "image").name if wish else _best(pictures, camera, wishes)
+    chosen = {
+        camera: _wanted_picture(pictures, wish)
+        if (wish := wishes.cameras.get(camera))
+        else _best(pictures, camera, wishes)
+        for camera in cameras
+    }
+    if missing := [camera for camera, topic in chosen.items() if not topic]:
+        raise _not_found(missing, pictures, wishes)
     twice = sorted({topic for topic in chosen.values() if list(chosen.values()).count(topic) > 1})
     if twice:
         takers = " and ".join(camera for camera, topic in chosen.items() if topic == twice[0])
@@ -131,7 +141,20 @@ def _choose_cameras(topics: Sequence[Topic], cameras: Sequence[str], wishes: Top
     return chosen
 
 
+def _not_found(missing: Sequence[str], pictures: Sequence[Topic], wishes: TopicWishes) -> InputError:
+    """The complaint about cameras without a topic, all of them at once."""
+    there = ", ".join(topic.name for topic in pictures) or "none"
+    wished = [wishes.cameras[camera] for camera in missing if camera in wishes.cameras]
+    sought = [camera for camera in missing if camera not in wishes.cameras]
+    complaints = [f"no image topic {', '.join(wished)} with messages"] if wished else []
+    complaints += [f"no topic of camera {' and camera '.join(sought)} is to be found"] if sought else []
+    names = " ".join(f"--camera {camera}=TOPIC" for camera in missing)
+    remedy = "a camera that was not recorded takes a target that can do without (docs/replay.md)"
+    return InputError(f"{'; '.join(complaints)}; image topics: {there}; name {names}; {remedy}")
+
+
 def _best(pictures: Sequence[Topic], camera: str, wishes: TopicWishes) -> str:
+    """The topic that is most likely the camera's; empty if there is none."""
     photographs = [topic for topic in pictures if not any(word in topic.name.lower() for word in NO_PHOTOGRAPHS)]
     wanted_type = COMPRESSED_IMAGE if wishes.prefer_compressed else IMAGE
 
@@ -139,11 +162,13 @@ def _best(pictures: Sequence[Topic], camera: str, wishes: TopicWishes) -> str:
         return -_likeness(camera, topic.name), topic.message_type != wanted_type, len(topic.name), topic.name
 
     best = min(photographs, key=rank, default=None)
-    if best is None or not _likeness(camera, best.name):
-        there = ", ".join(topic.name for topic in pictures) or "none"
-        msg = f"no topic of camera {camera} is to be found; image topics: {there}; name one: --camera {camera}=TOPIC"
-        raise InputError(msg)
-    return best.name
+    return best.name if best and _likeness(camera, best.name) else ""
+
+
+def _wanted_picture(pictures: Sequence[Topic], wish: str) -> str:
+    """The topic that was asked for, or that of its pictures where only these were recorded, compressed; else empty."""
+    there = {topic.name for topic in pictures}
+    return next((name for name in (wish, f"{wish.rstrip('/')}{COMPRESSED}") if name in there), "")
 
 
 def _likeness(camera: str, topic: str) -> int:
