@@ -30,6 +30,7 @@ from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
 
 from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.bag_source import BagSource
+from flatrope_planner.evaluation.replay.bags import bags_at
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.topics import TopicWishes
 
@@ -136,6 +137,14 @@ def test_a_folder_without_metadata_is_read_and_says_so(tmp_path: Path, expected:
     assert result["status"] == "partial"
     assert result["missing"] == [f"{bag} has no metadata.yaml: what was recorded and never closed may be missing"]
     assert result["errors"] == expected["errors"]
+
+
+def test_a_bag_that_lost_its_metadata_is_known_under_another_name_too(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "drive", Drive()).rename(tmp_path / "copied")
+    (bag / "metadata.yaml").unlink()
+    assert bags_at([tmp_path]) == bags_at([bag]) == {"copied": bag}
+    # Named itself, it lacks nothing.
+    assert bags_at([bag / "drive.mcap"]) == {"drive": bag / "drive.mcap"}
 
 
 def test_a_missing_part_is_named_and_the_rest_replayed(tmp_path: Path, expected: dict[str, Any]) -> None:

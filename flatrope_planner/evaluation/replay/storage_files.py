@@ -66,14 +66,11 @@ def loose_bags(folder: Path) -> dict[Path, list[Path]]:
 
 
 def is_bag(folder: Path) -> bool:
-    """Whether the folder itself is a bag, by its files: with metadata, or with the files of one rosbag2 bag alone."""
-    if (folder / METADATA_FILE).exists():
-        return True
-    bags = loose_bags(folder)
-    if len(bags) != 1:
-        return False
-    (bag,) = bags
-    return not bag.exists() or NUMBERED.sub(r"\1", unpacked_name(bag).stem) == folder.name
+    """Whether the folder itself is a bag, by its files: with metadata, or with those of one bag alone.
+
+    Such a folder may have lost its metadata, and files with it.
+    """
+    return (folder / METADATA_FILE).exists() or len(loose_bags(folder)) == 1
 
 
 def missing_parts(files: Sequence[Path]) -> list[str]:

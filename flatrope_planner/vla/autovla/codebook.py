@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
@@ -37,16 +38,20 @@ class Codebook:
         return len(self.outline_m)
 
     def roll_out(self, actions: Sequence[int]) -> Floats:
-        """float64 (actions, 3): x, y (m) and heading (rad) in the ego frame after each action, in single precision."""
+        """float64 (actions, 3): x, y (m) and heading (rad) in the ego frame after each action.
+
+        In single precision and in PyTorch's steps, so that it rounds as AutoVLA's own code does.
+        """
         poses = np.zeros((len(actions), 3))
-        position, heading = np.zeros(2, np.float32), np.float32(0.0)
+        position, heading = torch.zeros(1, 2), torch.zeros(1)
         for place, action in enumerate(actions):
-            cos, sin = np.cos(heading), np.sin(heading)
-            outline = self.outline_m[action] @ np.array([[cos, sin], [-sin, cos]], np.float32) + position
-            position = outline.mean(axis=0)
-            along = outline[FRONT_LEFT] - outline[BACK_LEFT]
-            heading = np.arctan2(along[1], along[0])
-            poses[place] = *position, heading
+            cos, sin = heading.cos(), heading.sin()
+            turn = torch.stack([cos, sin, -sin, cos], dim=-1).view(1, 2, 2)
+            outline = torch.bmm(torch.from_numpy(self.outline_m[action])[None], turn) + position[:, None]
+            position = outline.mean(dim=1)
+            along = outline[:, FRONT_LEFT] - outline[:, BACK_LEFT]
+            heading = torch.arctan2(along[:, 1], along[:, 0])
+            poses[place] = *position[0].tolist(), heading.item()
         return poses
 
     @classmethod
