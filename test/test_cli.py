@@ -52,7 +52,10 @@ def complaint(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
         (("capture", "--episodes", "0"), "--episodes: '0' is no whole number"),
         (("capture", "--out", __file__), "test_cli.py is a file, expected a folder to write into"),
         (("demo", "--out", __file__), "test_cli.py is a file, expected a folder to write into"),
-        (("report", "no/bag.mcap"), "no/bag.mcap does not exist; expected the folder of a bag, or a single .mcap file"),
+        (
+            ("report", "no/bag.mcap"),
+            "no/bag.mcap does not exist; expected the folder of a rosbag2 bag, or an .mcap or .db3 file",
+        ),
         (("report", __file__), "test_cli.py is no bag"),
         (("demo", "family=lead"), "'family=lead' is no argument of the form name:=value"),
     ],

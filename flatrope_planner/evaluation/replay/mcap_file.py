@@ -11,6 +11,7 @@ from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefiniti
 from rosbags.rosbag2.storage_mcap import get_qos
 
 from flatrope_planner.errors import InputError, reason
+from flatrope_planner.evaluation.replay.definitions import FORMATS, NO_DEFINITION
 from flatrope_planner.evaluation.replay.mcap_outline import Chunk, Outline
 from flatrope_planner.evaluation.replay.mcap_records import (
     MAGIC,
@@ -22,7 +23,6 @@ from flatrope_planner.evaluation.replay.mcap_records import (
 )
 from flatrope_planner.evaluation.report.bounds import MOST_CHUNK_BYTES
 
-FORMATS = {"ros2msg": MessageDefinitionFormat.MSG, "ros2idl": MessageDefinitionFormat.IDL}
 # The first of what a chunk gives: when it has to be opened.
 OPENED = -1
 
@@ -138,7 +138,7 @@ class McapFile:
         channel = self._outline.described.channels[number]
         schema = self._outline.described.schemas.get(channel.schema)
         if schema is None:
-            name, definition = "", MessageDefinition(MessageDefinitionFormat.NONE, "")
+            name, definition = "", NO_DEFINITION
         else:
             form = FORMATS.get(schema.encoding, MessageDefinitionFormat.NONE)
             name, definition = schema.name, MessageDefinition(form, schema.definition)

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefinition, MessageDefinitionFormat, Qos
+from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefinition, Qos
 from rosbags.rosbag2.metadata import parse_qos
 
 from flatrope_planner.errors import InputError, reason
+from flatrope_planner.evaluation.replay.definitions import FORMATS, NO_DEFINITION
 
-NO_DEFINITION = MessageDefinition(MessageDefinitionFormat.NONE, "")
-FORMATS = {"ros2msg": MessageDefinitionFormat.MSG, "ros2idl": MessageDefinitionFormat.IDL}
 # Behind a row that cannot be read, twice as many are passed over each time, until rows follow: 2**40 and more do not.
 MOST_LEAPS = 40
 

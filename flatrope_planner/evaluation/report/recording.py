@@ -17,7 +17,6 @@ from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.bag_source import BagSource
 from flatrope_planner.evaluation.replay.bags import the_bag_at
 from flatrope_planner.evaluation.replay.messages import read, typestore_of
-from flatrope_planner.evaluation.replay.storage_files import files_of
 from flatrope_planner.evaluation.report.bounds import MOST_MEMORY_BYTES, bounded
 from flatrope_planner.evaluation.report.shapes import Shape, shapes_of
 from flatrope_planner.planning.odometry import OdometrySample
@@ -111,9 +110,6 @@ def read_recording(bag: Path) -> Recording:
         InputError: if there is no readable bag, or nothing was driven in it.
     """
     recording = Recording()
-    if not bag.exists() and not files_of(bag):
-        msg = f"{bag} does not exist; expected the folder of a bag, or a single .mcap file"
-        raise InputError(msg)
     bag = the_bag_at(bag)
     try:
         with bounded(), BagSource(bag) as source:
