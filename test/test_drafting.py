@@ -115,6 +115,16 @@ def test_a_draft_of_another_folder_and_kind_is_taken(shelf: Path, tmp_path: Path
     assert (planner.health.drafter, planner.health.problem) == ("hybrid-eagle3-flat", "")
 
 
+def test_a_draft_is_found_in_the_home_folder(
+    shelf: Path, tmp_path: Path, alone: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_draft(tmp_path / "mine", eagle(), NanoTarget.load(shelf).fingerprint)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    planner = load_planner(str(shelf), speculating(DrafterKind.HYBRID, Path("~/mine")))
+    assert same(planner.plan(noise_observation(0)), alone)
+    assert planner.health.problem == ""
+
+
 def plans_alone(planner: VlaPlanner, alone: Plan) -> str:
     """Plans without a drafter; returns what it says about that."""
     before = planner.health

@@ -34,6 +34,8 @@ INT8 = "int8"
 # Layers of 36.
 DRAFT_DEPTHS = (24, 30, 31, 32, 34)
 NO_GUIDANCE = 1.0
+# Kinds that exactness has been looked at on; PyTorch knows more.
+DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,9 @@ class Running:
         except RuntimeError as err:
             msg = f"device is {self.device!r}, expected auto, cpu or cuda ({reason(err)})"
             raise InputError(msg) from err
+        if device.type not in DEVICES:
+            msg = f"device is {self.device!r}, expected auto, cpu or cuda"
+            raise InputError(msg)
         if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
             msg = f"device is {self.device!r}, but PyTorch sees {torch.cuda.device_count()} GPUs"
             raise InputError(msg)

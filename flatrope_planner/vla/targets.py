@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from flatrope_planner.arguments import user_path
 from flatrope_planner.errors import InputError, SetupError, reason
 from flatrope_planner.speculation.checkpoints.files import file_in, read_json
 from flatrope_planner.vla.alpamayo.config import Release
@@ -85,7 +86,7 @@ def find_target(name: str) -> Path | None:
     """
     if name == NANO:
         return None
-    folder = Path(name).expanduser()
+    folder = user_path(name)
     # An empty name would be the working directory.
     cached = folder if name and _is_folder(folder) else cached_folder(name)
     if cached is None:

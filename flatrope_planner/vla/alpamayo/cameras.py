@@ -36,7 +36,7 @@ def camera_index(name: str) -> int:
     """
     plain = _DECORATION.sub("", _DECORATION.sub("", name.lower()))
     if plain not in CAMERAS:
-        msg = f"camera {name!r}: Alpamayo has none of this name, expected some of {', '.join(CAMERAS)}"
+        msg = f"cameras: Alpamayo knows no {name!r}, expected some of {', '.join(CAMERAS)}"
         raise InputError(msg)
     return CAMERAS.index(plain)
 
