@@ -1,16 +1,17 @@
 """`flatrope capture`: traces of a target while it drives scenes of the training split, drive by drive."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
 from flatrope_planner.arguments import COUNT, JOBS, add_target_argument, output_folder
+from flatrope_planner.dimensions import SIMULATED_CAMERAS
 from flatrope_planner.domain import Observation, Trajectory
+from flatrope_planner.errors import InputError
 from flatrope_planner.progress import with_progress
-from flatrope_planner.simulation.camera import CAMERAS
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Family, Split
 from flatrope_planner.speculation.decoder import Decoder
 from flatrope_planner.training.capture import own_tokens, trace_of
@@ -63,10 +64,12 @@ def capture(options: CaptureOptions) -> Mapping[str, object]:
     """Drive what is not there yet; an interrupted run goes on where it stopped.
 
     Raises:
-        InputError: when the folder holds traces of another target.
+        InputError: when the folder holds traces of another target, or the target looks at what cannot be shown to it.
         SetupError: when the weights are missing or do not fit.
     """
-    write_header(options.out, header_of(load_target(find_target(options.target))))
+    target = _loaded(options.target)
+    _check_cameras(options.target, target.observation_spec.cameras)
+    write_header(options.out, header_of(target))
     seeds = range(FIRST_SEED, FIRST_SEED + options.episodes)
     drives = [_Drive(family, seed, options) for seed in seeds for family in TRAINED_FAMILIES]
     missing = [drive for drive in drives if not drive.path.exists()]
@@ -109,12 +112,24 @@ def _capture(drive: _Drive) -> None:
         write_drive(drive.path, traces)
 
 
+def _check_cameras(name: str, cameras: Sequence[str]) -> None:
+    """Raise an InputError for a target that the simulator has nothing for."""
+    if not set(cameras) <= set(SIMULATED_CAMERAS):
+        shown = ", ".join(SIMULATED_CAMERAS)
+        msg = f"{name}: looks at {', '.join(cameras)}; the simulator shows {shown} and no others"
+        raise InputError(msg)
+
+
+def _loaded(name: str) -> VlaTarget:
+    """The target; it sees those of the simulator's cameras that it knows."""
+    return load_target(find_target(name), running=Running(SIMULATED_CAMERAS, refuses_unknown=False))
+
+
 @cache
 def _target(name: str) -> VlaTarget:
-    """The target, loaded once in each process; it sees those of the simulator's cameras that it knows."""
+    """The target that shows what drafts read, loaded once in each process."""
     import torch
 
     torch.set_num_threads(1)
-    cameras = tuple(camera.name for camera in CAMERAS)
-    target = load_target(find_target(name), running=Running(cameras, refuses_unknown=False))
+    target = _loaded(name)
     return target.tapping(target.draft_layers)
