@@ -262,13 +262,13 @@ def test_command_line_keeps_the_type_of_every_value() -> None:
         executable="controller_node",
         name="c",
         parameter_file="/p.yaml",
-        parameters={"a": True, "b": 2, "c": 0.5, "d": "1"},
+        parameters={"a": True, "b": 2, "c": 0.5, "d": "1", "e": "/Anna's: #1 {a}"},
         remappings=(("~/x", "/y"),),
     )
     assert command_line(process) == [
         *(sys.executable, "-m", "flatrope_planner.nodes", "controller_node", "--ros-args"),
         *("-r", "__node:=c", "--params-file", "/p.yaml"),
-        *("-p", "a:=true", "-p", "b:=2", "-p", "c:=0.5", "-p", "d:='1'"),
+        *("-p", "a:=true", "-p", "b:=2", "-p", "c:=0.5", "-p", "d:='1'", "-p", "e:='/Anna''s: #1 {a}'"),
         *("-r", "~/x:=/y"),
     ]
 
