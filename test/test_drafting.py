@@ -182,6 +182,14 @@ def test_with_the_corpus_of_another_vocabulary_the_target_writes_alone(
     assert planner.plan(noise_observation(0)).rationale.text == alone.rationale.text
 
 
+def test_of_two_faults_both_are_named(weights: Path, alone: Plan) -> None:
+    (weights / CORPUS_FILE).write_text("[]")
+    shutil.rmtree(weights / DRAFTS_FOLDER)
+    problem = plans_alone(load_planner(str(weights), speculating()), alone)
+    assert f"{weights / DRAFTS_FOLDER / FLATROPE / 'config.json'}: no configuration of a draft" in problem
+    assert f"; {weights / CORPUS_FILE}: " in problem
+
+
 def test_without_a_corpus_the_drive_is_drafted_from_until_it_ends(weights: Path) -> None:
     (weights / CORPUS_FILE).unlink()
     planner = load_planner(str(weights), speculating(DrafterKind.RETRIEVAL))

@@ -18,8 +18,9 @@ from torch import Tensor
 from flatrope_planner.errors import InputError, SetupError, reason
 from flatrope_planner.speculation.checkpoints.header import StoredTensor
 from flatrope_planner.vla.autovla.codebook import CODEBOOK_FILE, TENSOR, check_shape, codebook_of
-from flatrope_planner.vla.autovla.config import PREPROCESSOR_FILE, SECTION
+from flatrope_planner.vla.autovla.config import MODEL_TYPE, PREPROCESSOR_FILE, SECTION
 from flatrope_planner.vla.autovla.weights import HEAD
+from flatrope_planner.vla.checkpoint.fields import Section
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
 from flatrope_planner.vla.checkpoint.inert_arrays import array_of
 from flatrope_planner.vla.checkpoint.inert_pickle import read_inert
@@ -89,7 +90,10 @@ def convert_checkpoint(
         msg = f"{out} is not an empty folder; name one that is, or that is not there yet"
         raise InputError(msg)
     model = _settings(settings)
+    scale = _scale(settings, model)
     config = read_json(backbone / CONFIG_FILE)
+    if config.get("model_type") != MODEL_TYPE:
+        Section(backbone / CONFIG_FILE, config).refuse("model_type", MODEL_TYPE)
     with TorchArchive(source) as archive:
         names = _names(source, archive)
         embeddings = next((name for name in names if name.endswith(EMBEDDINGS)), None)
@@ -101,7 +105,7 @@ def convert_checkpoint(
             names.pop(HEAD, None)
         result = convert_codebook(codebook, out)
         _write_settings(out, backbone, {**config, "vocab_size": vocabulary}, model)
-        shards = _write_weights(out, _weights(archive, names, _scale(model)), len(names))
+        shards = _write_weights(out, _weights(archive, names, scale), len(names))
     return {**result, "weights": len(names), "vocabulary": vocabulary, "shards": shards, "out": str(out)}
 
 
@@ -137,11 +141,14 @@ def _names(source: Path, archive: TorchArchive) -> dict[str, str]:
     return names
 
 
-def _scale(model: dict[str, Any]) -> float:
+def _scale(path: Path | None, model: dict[str, Any]) -> float:
     """How strongly an adapter acts."""
     lora = model.get("lora")
-    lora = lora if isinstance(lora, dict) else {}
-    return float(lora.get("alpha", 8)) / float(lora.get("r", 8))
+    section = Section(path or Path(), lora if isinstance(lora, dict) else {}, "model.lora.")
+    rank = section.number("r", 8.0)
+    if rank <= 0.0:
+        section.refuse("r", "a number above zero")
+    return section.number("alpha", 8.0) / rank
 
 
 def _weights(archive: TorchArchive, names: dict[str, str], scale: float) -> Iterator[tuple[str, Tensor]]:
