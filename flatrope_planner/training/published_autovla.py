@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
-from safetensors.numpy import save_file as save_arrays
-from safetensors.torch import save_file
 from torch import Tensor
 
 from flatrope_planner.errors import InputError, SetupError, reason
 from flatrope_planner.speculation.checkpoints.header import StoredTensor
+from flatrope_planner.speculation.checkpoints.weights import write_tensors
 from flatrope_planner.vla.autovla.codebook import CODEBOOK_FILE, TENSOR, check_shape, codebook_of
 from flatrope_planner.vla.autovla.config import MODEL_TYPE, PREPROCESSOR_FILE, SECTION
 from flatrope_planner.vla.autovla.weights import HEAD
@@ -66,7 +66,7 @@ def convert_codebook(source: Path, folder: Path) -> dict[str, object]:
     check_shape(source, StoredTensor("F32", outlines.shape))
     actions = len(codebook_of(source, outlines))
     folder.mkdir(parents=True, exist_ok=True)
-    save_arrays({TENSOR: outlines}, folder / CODEBOOK_FILE)
+    write_tensors(folder / CODEBOOK_FILE, {TENSOR: torch.from_numpy(outlines)})
     return {"actions": actions, "steps": outlines.shape[1], "out": str(folder / CODEBOOK_FILE)}
 
 
@@ -171,7 +171,7 @@ def _write_weights(out: Path, weights: Iterator[tuple[str, Tensor]], count: int)
         if held >= SHARD_BYTES or number == count:
             files += 1
             file = f"model-{files:05d}.safetensors"
-            save_file(shard, out / file, metadata={"format": "pt"})
+            write_tensors(out / file, shard)
             place |= dict.fromkeys(shard, file)
             shard, total, held = {}, total + held, 0
     index = {"metadata": {"total_size": total}, "weight_map": place}

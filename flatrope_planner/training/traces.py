@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.speculation.checkpoints.files import read_json
+from flatrope_planner.speculation.checkpoints.weights import write_tensors
 
 HEADER_FILE = "traces.json"
 FORMAT = "flatrope-traces-1"
@@ -129,7 +129,11 @@ def list_drives(directory: Path) -> list[Path]:
 
 
 def write_drive(path: Path, traces: Sequence[Trace]) -> None:
-    """Write the traces of one drive, whole or not at all."""
+    """Write the traces of one drive, whole or not at all.
+
+    Raises:
+        SetupError: when they cannot be written.
+    """
     arrays: dict[str, Tensor] = {}
     for number, trace in enumerate(traces):
         arrays |= {
@@ -142,7 +146,7 @@ def write_drive(path: Path, traces: Sequence[Trace]) -> None:
             f"{number}.log_probability": trace.log_probability.to(torch.float32).contiguous(),
         }
     partial = path.with_name(f".{path.name}")
-    save_file(arrays, partial)
+    write_tensors(partial, arrays)
     partial.replace(path)
 
 
