@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flatrope_planner.arguments import COUNT, JOBS, add_target_argument, output_folder
 from flatrope_planner.domain import Observation, Trajectory
+from flatrope_planner.folder_lock import locked
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.camera import CAMERAS
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Family, Split
@@ -63,18 +64,19 @@ def capture(options: CaptureOptions) -> Mapping[str, object]:
     """Drive what is not there yet; an interrupted run goes on where it stopped.
 
     Raises:
-        InputError: when the folder holds traces of another target.
+        InputError: when the folder holds traces of another target, or another capture writes into it.
         SetupError: when the weights are missing or do not fit.
     """
-    write_header(options.out, header_of(load_target(find_target(options.target))))
     seeds = range(FIRST_SEED, FIRST_SEED + options.episodes)
     drives = [_Drive(family, seed, options) for seed in seeds for family in TRAINED_FAMILIES]
-    missing = [drive for drive in drives if not drive.path.exists()]
-    if missing:
-        # A fresh interpreter: forking one in which PyTorch runs threads may hang.
-        with get_context("spawn").Pool(options.jobs) as pool:
-            for _ in with_progress(pool.imap_unordered(_capture, missing), len(missing), "drives"):
-                pass
+    with locked(options.out):
+        write_header(options.out, header_of(load_target(find_target(options.target))))
+        missing = [drive for drive in drives if not drive.path.exists()]
+        if missing:
+            # A fresh interpreter: forking one in which PyTorch runs threads may hang.
+            with get_context("spawn").Pool(options.jobs) as pool:
+                for _ in with_progress(pool.imap_unordered(_capture, missing), len(missing), "drives"):
+                    pass
     print(f"{options.out}: {len(drives)} drives, {len(missing)} of them new; `flatrope train draft` learns from them")
     return {"drives": len(drives), "captured": len(missing), "out": str(options.out)}
 

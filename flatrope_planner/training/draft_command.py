@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import torch
 
 from flatrope_planner.arguments import COUNT, JOBS, SEED, add_target_argument, output_folder, whole_number
 from flatrope_planner.errors import InputError
+from flatrope_planner.folder_lock import locked
 from flatrope_planner.speculation.checkpoints.block import BLOCKS, LAYERS
 from flatrope_planner.speculation.checkpoints.medusa import HEADS
 from flatrope_planner.speculation.checkpoints.stored import read_stored
@@ -106,8 +108,8 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     """Train, and write the draft when all steps are done.
 
     Raises:
-        InputError: when there are no traces, they are another target's, the draft could not be read again, or something
-            else is where it is to be written.
+        InputError: when there are no traces, they are another target's, the draft could not be read again, something
+            else is where it is to be written, or another training is at work in the folder.
     """
     if command.sizes.kind is DraftKind.MEDUSA and command.sizes.block_size - 1 not in HEADS:
         msg = (
@@ -128,7 +130,7 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     target.vlm.requires_grad_(requires_grad=False)
     learner = new_learner(command.sizes, header, target.parts)
     trainer = DraftTrainer(command.training, learner)
-    with StopRequest() as wants_stop:
+    with StopRequest() as wants_stop, locked(command.training.work) if trainer.crew.leads else nullcontext():
         trainer.run(wants_stop)
     result = {"steps": trainer.optimiser.step_count, "finished": trainer.finished, "expected_length": trainer.score()}
     if not trainer.crew.leads:
