@@ -24,6 +24,8 @@ from flatrope_planner.planning.pose import Pose
 from flatrope_planner.simulation.scene_name import scene_name
 
 STAGES = ("vision", "prefill", "reasoning", "action", "total")
+# Of a planner's status those that may keep it from planning, causes first.
+TASKS = ("model", "lifecycle", "inputs", "clock", "planning", "plans")
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ class Recording:
     intrinsics: dict[str, tuple[Floats, int]] = field(default_factory=dict)
     # Child frame -> pose in its parent, of the transforms that never change.
     mounts: dict[str, Pose] = field(default_factory=dict)
+    # When the planner told of its state (ns), and what was wrong then, "" for nothing.
+    problems: list[tuple[int, str]] = field(default_factory=list)
     # Topic of markers -> stamp (ns) and the shapes that hold from then on.
     scenery: dict[str, list[tuple[int, tuple[Shape, ...]]]] = field(default_factory=dict)
     # Names of the scenes in the order in which they began.
@@ -250,6 +254,16 @@ def _outcome(told: Mapping[str, Any], log_ns: int) -> RecordedOutcome:
     return RecordedOutcome(scene, ended_ns, "success" if told["success"] else ", ".join(told["failures"]))
 
 
+def _add_problem(recording: Recording, topic: str, _log_ns: int, message: Any) -> None:
+    """The worst of what a planner says of itself, of several the first in the order in which one leads to another."""
+    if topic.endswith("/output/status"):
+        told = {status.name.rpartition(": ")[2]: status for status in message.status}
+        wrong = [(told[task].level, task) for task in TASKS if task in told and told[task].level > 0]
+        _, worst = max(wrong, key=lambda each: each[0], default=(0, ""))
+        problem = f"{worst}: {told[worst].message}" if worst else ""
+        recording.problems.append((stamp_ns(message.header.stamp), problem))
+
+
 def _add_scenery(recording: Recording, topic: str, log_ns: int, message: Any) -> None:
     if message.markers:
         shapes = tuple(shape for marker in message.markers for shape in shapes_of(marker))
@@ -266,6 +280,7 @@ _READERS: dict[str, Callable[[Recording, str, int, Any], None]] = {
     "sensor_msgs/msg/CameraInfo": _add_intrinsics,
     "geometry_msgs/msg/TransformStamped": _add_mount,
     "tf2_msgs/msg/TFMessage": _add_static_mounts,
+    "diagnostic_msgs/msg/DiagnosticArray": _add_problem,
     "visualization_msgs/msg/MarkerArray": _add_scenery,
     "std_msgs/msg/String": _add_text,
 }
