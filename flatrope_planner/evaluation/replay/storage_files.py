@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flatrope_planner.errors import InputError
-from flatrope_planner.evaluation.report.bounds import METADATA_FILE
+from flatrope_planner.evaluation.replay.bag_metadata import METADATA
 
 STORAGE_NAMES = (".mcap", ".db3")
 PACKED = (".zstd", ".zst")
@@ -70,7 +70,7 @@ def is_bag(folder: Path) -> bool:
 
     Such a folder may have lost its metadata, and files with it.
     """
-    return (folder / METADATA_FILE).exists() or len(loose_bags(folder)) == 1
+    return (folder / METADATA).exists() or len(loose_bags(folder)) == 1
 
 
 def missing_parts(files: Sequence[Path]) -> list[str]:

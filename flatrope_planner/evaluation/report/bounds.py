@@ -3,9 +3,7 @@
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from flatrope_planner.errors import InputError
 from flatrope_planner.vla.memory_limits import taken_by_process
 
 # A picture of 8K (7680 x 4320) in bgra8 fits twice.
@@ -16,7 +14,6 @@ MOST_CHUNK_BYTES = 2**30
 MOST_MEMORY_BYTES = 4 * 2**30
 # A bag that is compressed as a whole is unpacked into a file.
 MOST_FILE_BYTES = 16 * 2**30
-METADATA_FILE, MOST_METADATA_BYTES = "metadata.yaml", 4 * 2**20
 
 
 @contextmanager
@@ -39,15 +36,3 @@ def bounded(memory_bytes: int = MOST_MEMORY_BYTES) -> Iterator[None]:
     finally:
         for kind, limits in before.items():
             resource.setrlimit(kind, limits)
-
-
-def check_metadata(bag: Path) -> None:
-    """Refuse a folder whose description is too large to be one.
-
-    Raises:
-        InputError: if it is.
-    """
-    file = bag / METADATA_FILE
-    if bag.is_dir() and file.is_file() and file.stat().st_size > MOST_METADATA_BYTES:
-        msg = f"{file}: {file.stat().st_size} bytes, the description of a bag has at most {MOST_METADATA_BYTES}"
-        raise InputError(msg)
