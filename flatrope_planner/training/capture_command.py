@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flatrope_planner.arguments import COUNT, JOBS, add_device_argument, add_target_argument, output_folder
 from flatrope_planner.domain import Observation, Trajectory
+from flatrope_planner.folder_lock import locked
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.camera import CAMERAS
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Family, Split
@@ -70,14 +71,14 @@ def capture(options: CaptureOptions) -> Mapping[str, object]:
     """Drive what is not there yet; an interrupted run goes on where it stopped.
 
     Raises:
-        InputError: when the folder holds traces of another target.
+        InputError: when the folder holds traces of another target, or another capture writes into it.
         SetupError: when the weights are missing or do not fit.
     """
     jobs = options.jobs or (JOBS_ON_CPU if Running(device=options.device).place().type == "cpu" else 1)
     seeds = range(FIRST_SEED, FIRST_SEED + options.episodes)
     drives = [_Drive(family, seed, options) for seed in seeds for family in TRAINED_FAMILIES]
     # A fresh interpreter: forking one in which PyTorch runs threads may hang.
-    with get_context("spawn").Pool(jobs) as pool:
+    with locked(options.out), get_context("spawn").Pool(jobs) as pool:
         # Not here: a target of this process would take memory beside those that drive.
         write_header(options.out, pool.apply(_header, (options,)))
         missing = [drive for drive in drives if not drive.path.exists()]

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from flatrope_planner.arguments import (
     whole_number,
 )
 from flatrope_planner.errors import InputError
+from flatrope_planner.folder_lock import locked
 from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.checkpoints.block import BLOCKS, LAYERS
 from flatrope_planner.speculation.checkpoints.medusa import HEADS
@@ -136,8 +138,8 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     """Train, and write the draft when all steps are done.
 
     Raises:
-        InputError: when there are no traces, they are another target's, the draft could not be read again, or something
-            else is where it is to be written.
+        InputError: when there are no traces, they are another target's, the draft could not be read again, something
+            else is where it is to be written, or another training is at work in the folder.
     """
     if command.sizes.kind is DraftKind.MEDUSA and command.sizes.block_size - 1 not in HEADS:
         msg = (
@@ -152,7 +154,7 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     torch.manual_seed(command.training.seed)
     learner = new_learner(command.sizes, header, layer, parts.to(device))
     trainer = DraftTrainer(command.training, learner)
-    with StopRequest() as wants_stop:
+    with StopRequest() as wants_stop, locked(command.training.work) if trainer.crew.leads else nullcontext():
         trainer.run(wants_stop)
     result = {"steps": trainer.optimiser.step_count, "finished": trainer.finished, "expected_length": trainer.score()}
     if not trainer.crew.leads:
