@@ -81,6 +81,13 @@ def add_target_argument(parser: ArgumentParser) -> None:
     parser.add_argument("--target", default="nano", metavar="NAME", help=f"{names} (default: %(default)s)")
 
 
+def add_device_argument(parser: ArgumentParser) -> None:
+    """`--device`, by the names that the planner's parameter takes (`vla.target.Running`)."""
+    parser.add_argument(
+        "--device", default="auto", help="auto, cpu or cuda:N; auto is a GPU where there is one (default: %(default)s)"
+    )
+
+
 def _limits(least: float, most: float | None) -> str:
     return f"of at least {least:g}" if most is None else f"from {least:g} to {most:.10g}"
 

@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from tiny_alpamayo import CASES, observation, write_checkpoint
 
+from flatrope_planner.dimensions import CAMERA_NAMES
 from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
-from flatrope_planner.vla.alpamayo.cameras import CAMERAS
 from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.pictures import resized, target_size
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
@@ -41,7 +41,7 @@ def noise_of(case: str) -> torch.Tensor:
 @pytest.fixture(scope="module", params=list(Release), ids=lambda release: release.value)
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AlpamayoTarget:
     checkpoint = write_checkpoint(tmp_path_factory.mktemp("alpamayo"), request.param, shards=2)
-    return AlpamayoTarget.load(checkpoint, running=Running(CAMERAS, device="cpu"))
+    return AlpamayoTarget.load(checkpoint, running=Running(CAMERA_NAMES, device="cpu"))
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,25 @@ import pytest
 from draft_journey import check_draft_of_own_drives
 from tiny_alpamayo import CASES, observation, write_checkpoint
 
+from flatrope_planner.speculation.draft_config import DraftConfig
+from flatrope_planner.speculation.rotary import RotaryScheme
+from flatrope_planner.training.capture_command import header_of
+from flatrope_planner.training.draft_kinds import DraftKind, DraftSizes, new_learner
+from flatrope_planner.vla.targets import load_target
+
 
 def test_from_drives_to_a_draft_that_drafts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = write_checkpoint(tmp_path / "alpamayo")
     check_draft_of_own_drives(checkpoint, tmp_path, observation(CASES["standing"]), monkeypatch)
+
+
+@pytest.mark.parametrize("kind", [DraftKind.BLOCK, DraftKind.EAGLE3])
+@pytest.mark.parametrize("scheme", RotaryScheme)
+def test_a_draft_is_made_of_layers_like_its_target_s(tmp_path: Path, kind: DraftKind, scheme: RotaryScheme) -> None:
+    target = load_target(write_checkpoint(tmp_path / "alpamayo"))
+    learner = new_learner(DraftSizes(kind, scheme=scheme), header_of(target), target.layer_shape, target.parts)
+    config = learner.network.config
+    assert isinstance(config, DraftConfig)
+    # As `write_backbone` says.
+    assert (config.heads, config.kv_heads, config.head_dim, config.intermediate) == (4, 2, 16, 96)
+    assert config.mrope_section == ((4, 2, 2) if scheme is RotaryScheme.MROPE else None)

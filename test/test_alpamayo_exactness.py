@@ -6,13 +6,13 @@ import pytest
 import torch
 from tiny_alpamayo import CASES, observation, write_checkpoint
 
+from flatrope_planner.dimensions import CAMERA_NAMES
 from flatrope_planner.domain import Observation
 from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
 from flatrope_planner.speculation.drafter import Drafter
 from flatrope_planner.speculation.exactness import self_test
 from flatrope_planner.speculation.prompt_lookup import PromptLookupDrafter
 from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
-from flatrope_planner.vla.alpamayo.cameras import CAMERAS
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.request import VlaState
 from flatrope_planner.vla.target import Running
@@ -38,7 +38,7 @@ PROPOSERS: dict[str, Callable[[Text, int], Drafter]] = {
 @pytest.fixture(scope="module", params=[torch.float32, torch.bfloat16], ids=str)
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AlpamayoTarget:
     checkpoint = write_checkpoint(tmp_path_factory.mktemp("alpamayo"))
-    loaded = AlpamayoTarget.load(checkpoint, (1, 3), Running(CAMERAS, request.param, "cpu"))
+    loaded = AlpamayoTarget.load(checkpoint, (1, 3), Running(CAMERA_NAMES, request.param, "cpu"))
     loaded.token_budget = 24
     return loaded
 

@@ -15,6 +15,7 @@ from test_alpamayo_exactness import bits
 from tiny_alpamayo import CASES, observation, write_checkpoint
 from torch import Tensor
 
+from flatrope_planner.dimensions import CAMERA_NAMES
 from flatrope_planner.speculation.block_draft import BlockDraft, BlockDraftConfig
 from flatrope_planner.speculation.block_drafter import BlockDrafter
 from flatrope_planner.speculation.candidates import Block, Candidates
@@ -29,7 +30,7 @@ from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
 from flatrope_planner.speculation.rotary import RotaryScheme
 from flatrope_planner.speculation.target import Prompt
 from flatrope_planner.training.capture import trace_of
-from flatrope_planner.vla.alpamayo.cameras import CAMERAS, in_order
+from flatrope_planner.vla.alpamayo.cameras import in_order
 from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.pictures import resized, target_size
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
@@ -89,7 +90,7 @@ def generated(target: AlpamayoTarget, prompt: VlaPrompt, inputs: dict[str, Tenso
 @pytest.fixture(scope="module", params=list(Release), ids=lambda release: release.value)
 def judged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     checkpoint = write_checkpoint(tmp_path_factory.mktemp("alpamayo"), request.param)
-    target = AlpamayoTarget.load(checkpoint, TAPS, Running(CAMERAS, device="cpu"))
+    target = AlpamayoTarget.load(checkpoint, TAPS, Running(CAMERA_NAMES, device="cpu"))
     # Never written, so that texts are as long as the budget unless a test says where they end.
     target.forbidden[target.stop_token] = True
     target.token_budget = LONG

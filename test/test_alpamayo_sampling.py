@@ -7,12 +7,12 @@ import pytest
 import torch
 from tiny_alpamayo import CASES, observation, write_checkpoint
 
+from flatrope_planner.dimensions import CAMERA_NAMES
 from flatrope_planner.errors import InputError
 from flatrope_planner.planning.chance import Chance
 from flatrope_planner.planning.consensus import most_central
 from flatrope_planner.speculation.decoder import Decoder
 from flatrope_planner.speculation.sampling import Sampling
-from flatrope_planner.vla.alpamayo.cameras import CAMERAS
 from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
@@ -32,7 +32,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def planner(
     checkpoint: Path, chance: Chance | None = None, guidance: float = 1.0, drafter: DrafterKind = DrafterKind.NONE
 ) -> VlaPlanner:
-    running = Running(CAMERAS, device="cpu", guidance=guidance)
+    running = Running(CAMERA_NAMES, device="cpu", guidance=guidance)
     loaded = load_planner(str(checkpoint), SpeculationOptions(drafter, nodes=7), running)
     loaded.chance = chance or Chance()
     return loaded
@@ -40,7 +40,7 @@ def planner(
 
 def test_a_drawn_plan_is_the_drawn_text_and_the_most_central_of_its_trajectories(checkpoint: Path) -> None:
     plan = planner(checkpoint, CHANCE).plan(GUIDED)
-    target = load_target(checkpoint, running=Running(CAMERAS, device="cpu"))
+    target = load_target(checkpoint, running=Running(CAMERA_NAMES, device="cpu"))
     seed = CHANCE.seed_at(GUIDED.t0_ns)
     assert seed is not None
     drawn = Decoder(target, None, 8, sampling=Sampling(seed, 0.8, 0.9)).decode(target.prepare(GUIDED))
@@ -60,7 +60,7 @@ def test_equal_observations_give_equal_drawn_plans_whoever_proposes(checkpoint: 
 
 
 def test_all_trajectories_share_one_reading_of_the_prompt(checkpoint: Path) -> None:
-    target = load_target(checkpoint, running=Running(CAMERAS, device="cpu"))
+    target = load_target(checkpoint, running=Running(CAMERA_NAMES, device="cpu"))
     rows = list[int]()
     hook = target.vlm.get_decoder().register_forward_pre_hook(
         lambda _, __, given: rows.append(given["inputs_embeds"].shape[1]), with_kwargs=True
@@ -80,7 +80,7 @@ def test_guidance_bends_the_plan_and_leaves_the_text(checkpoint: Path) -> None:
     plain, guided = planner(checkpoint).plan(GUIDED), planner(checkpoint, guidance=3.0).plan(GUIDED)
     assert [token.text for token in guided.rationale.tokens] == [token.text for token in plain.rationale.tokens]
     assert np.abs(guided.trajectory.position_m - plain.trajectory.position_m).max() > 1e-3
-    target = AlpamayoTarget.load(checkpoint, running=Running(CAMERAS, device="cpu"))
+    target = AlpamayoTarget.load(checkpoint, running=Running(CAMERA_NAMES, device="cpu"))
     prompt = target.prepare(GUIDED)
     decoded = Decoder(target, None, 8).decode(prompt)
     without = target.without_route(prompt, decoded.token_ids)
@@ -106,6 +106,6 @@ def test_targets_without_guidance_refuse_it_before_they_are_loaded(tmp_path: Pat
     checkpoint = write_checkpoint(tmp_path / "r1")
     (checkpoint / "model.safetensors").unlink()
     with pytest.raises(InputError, match="guidance is 2, expected 1: alpamayo_r1 cannot be guided, alpamayo1_5 can"):
-        load_target(checkpoint, running=Running(CAMERAS, device="cpu", guidance=2.0))
+        load_target(checkpoint, running=Running(CAMERA_NAMES, device="cpu", guidance=2.0))
     with pytest.raises(InputError, match="guidance is 2, expected 1: flatrope_nano cannot be guided"):
         load_target(None, running=Running(guidance=2.0))

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from test_alpamayo_exactness import bits
 from tiny_alpamayo import TWO, Case, observation, write_checkpoint
 
+from flatrope_planner.dimensions import CAMERA_NAMES
 from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
 from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
-from flatrope_planner.vla.alpamayo.cameras import CAMERAS
 from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.request import VlaState
@@ -39,7 +39,7 @@ Targets = dict[str, AlpamayoTarget]
 @pytest.fixture(scope="module", params=list(Release), ids=lambda release: release.value)
 def targets(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Targets:
     checkpoint = write_checkpoint(tmp_path_factory.mktemp("alpamayo"), request.param)
-    running = Running(CAMERAS, device="cpu")
+    running = Running(CAMERA_NAMES, device="cpu")
     short = AlpamayoTarget.load(checkpoint, running=running)
     assert short.eos_tokens == frozenset()
     short.token_budget = BUDGET

@@ -10,8 +10,8 @@ import pytest
 import torch
 from tiny_alpamayo import CASES, NUMBERS, PACKAGES, Unusual, observation, tokenizer, write_unusual
 
+from flatrope_planner.dimensions import CAMERA_NAMES
 from flatrope_planner.speculation.decoder import Decoder
-from flatrope_planner.vla.alpamayo.cameras import CAMERAS
 from flatrope_planner.vla.alpamayo.config import TRAJECTORY_MARKS, Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.target import Running
@@ -82,7 +82,7 @@ RELEASES = {"deviating": Release.R1, "shared": Release.V1_5, "spelt": Release.V1
 @pytest.mark.parametrize("kind", UNUSUAL)
 def test_a_plan_is_theirs_from_prompt_to_trajectory(tmp_path: Path, kind: str, case: str) -> None:
     checkpoint = write_unusual(tmp_path, RELEASES[kind], UNUSUAL[kind])
-    target = AlpamayoTarget.load(checkpoint, running=Running(CAMERAS, device="cpu"))
+    target = AlpamayoTarget.load(checkpoint, running=Running(CAMERA_NAMES, device="cpu"))
     name = f"{kind}_{case}"
     prompt = target.prepare(observation(CASES[case]))
     assert list(prompt.token_ids) == RECORDED[f"{name}_ids"].tolist()

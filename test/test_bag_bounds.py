@@ -17,8 +17,9 @@ from flatrope_planner.evaluation.bag_writer import BagWriter, typestore_with
 from flatrope_planner.evaluation.clip_texts import read_clips
 from flatrope_planner.evaluation.replay import bag_source
 from flatrope_planner.evaluation.report import pictures, recording
-from flatrope_planner.evaluation.report.bounds import bounded
+from flatrope_planner.evaluation.report.bounds import MOST_FILE_BYTES, bounded
 from flatrope_planner.evaluation.report.recording import read_recording
+from flatrope_planner.vla import memory_limits
 
 __all__ = ["bag"]
 
@@ -68,6 +69,16 @@ def test_a_bag_that_unpacks_without_end_is_one_line(tmp_path: Path, monkeypatch:
         read_recording(file)
     only_line(caught.value)
     assert resource.getrlimit(resource.RLIMIT_AS) == limits
+
+
+def test_where_the_system_does_not_say_what_a_process_has_only_files_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_limits, "STATM", tmp_path / "statm")
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    with bounded(64 * MEGABYTE):
+        assert resource.getrlimit(resource.RLIMIT_AS) == limits
+        assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == MOST_FILE_BYTES
 
 
 @pytest.mark.parametrize("length", [2**63 - 1, 2**64 - 1, 2**40])

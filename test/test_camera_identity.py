@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from flatrope_planner.dimensions import CAMERA_NAMES
 from flatrope_planner.domain import Image
 from flatrope_planner.planning.camera_identity import ENOUGH, CameraIdentity, contradiction
-from flatrope_planner.vla.alpamayo.cameras import CAMERAS
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_names_that_contradict_each_other(camera: str, name: str, said: str | No
 
 
 def test_no_camera_contradicts_itself_and_all_others_are_told_from_it_unless_a_word_is_missing() -> None:
-    for camera in CAMERAS:
+    for camera in CAMERA_NAMES:
         assert contradiction(camera, f"/planner/input/camera/{camera}") is None
-        for other in CAMERAS:
+        for other in CAMERA_NAMES:
             if camera != other:
                 # Seen from at least one of them.
                 assert contradiction(camera, other) or contradiction(other, camera), (camera, other)

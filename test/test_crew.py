@@ -14,7 +14,7 @@ from tiny_nano import noise_observation
 
 from flatrope_planner.training.capture import capture
 from flatrope_planner.training.checkpoint import CHECKPOINT_FILE
-from flatrope_planner.training.crew import Crew
+from flatrope_planner.training.crew import Crew, own_gpu
 from flatrope_planner.training.traces import write_drive
 
 PATIENCE_S = 120.0
@@ -92,3 +92,17 @@ def test_a_batch_is_shared_without_rest(monkeypatch: pytest.MonkeyPatch) -> None
         assert crew.leads == (rank == 0)
         shares.append(crew.share(range(7)))
     assert shares == [[0, 3, 6], [1, 4], [2, 5]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "rank", "taken"),
+    [("cuda", "3", "cuda:1"), ("cuda", None, "cuda:0"), ("cuda:0", "1", "cuda:0"), ("cpu", "1", "cpu")],
+)
+def test_each_process_of_a_machine_takes_a_gpu_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, asked: str, rank: str | None, taken: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    if rank is not None:
+        monkeypatch.setenv("LOCAL_RANK", rank)
+    assert own_gpu(torch.device(asked)) == torch.device(taken)

@@ -100,6 +100,21 @@ def test_a_demo_that_fails_says_why_and_keeps_earlier_results(
     assert contents(earlier) == dict.fromkeys(RESULTS, "earlier")
 
 
+def test_in_the_end_nobody_is_left_to_wait_for_time_to_go_on_but_the_recorder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    still_there: list[list[str]] = []
+
+    class Watched(processes.ProcessGroup):
+        def stop(self, but: str = "") -> None:
+            super().stop(but)
+            still_there.append(list(self._running))
+
+    monkeypatch.setattr(demo, "ProcessGroup", Watched)
+    assert main(["demo", "--out", str(tmp_path)]) == 0
+    assert still_there == [["recorder"], []]
+
+
 def test_new_results_replace_earlier_ones_when_all_are_there(
     earlier: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import reserve_domain
 from sources import ROOT
 
 from flatrope_planner.doctor import checkup, installation, middleware, model, packages, shared_memory, storage, weights
@@ -38,9 +39,13 @@ def doctor(tmp_path: Path, **environment: str) -> tuple[subprocess.CompletedProc
     """Run the whole check-up as a user does."""
     file = tmp_path / "found.json"
     command = [sys.executable, "-m", "flatrope_planner.cli", "doctor", "--json", str(file)]
-    ended = subprocess.run(
-        command, env={**os.environ, **environment}, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    # Where nothing is sourced, the package is installed with this very Python.
+    environment = {"AMENT_PREFIX_PATH": sys.prefix, **os.environ, **environment}
+    # A domain apart from that of the tests, where a planner of another test may still be seen.
+    domain, reservation = reserve_domain()
+    with reservation:
+        environment["ROS_DOMAIN_ID"] = str(domain)
+        ended = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "Traceback" not in ended.stdout + ended.stderr, ended.stderr
     return ended, json.loads(file.read_text())
 

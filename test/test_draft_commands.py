@@ -6,6 +6,7 @@ import pytest
 from tiny_nano import tiny_model, tiny_tokenizer
 
 from flatrope_planner.cli import main
+from flatrope_planner.folder_lock import locked
 from flatrope_planner.simulation.world import Family
 from flatrope_planner.speculation.block_draft import BlockDraft
 from flatrope_planner.speculation.draft_checkpoint import load_draft
@@ -35,6 +36,9 @@ def test_from_drives_to_a_draft(
         capture_command._capture(capture_command._Drive(Family.CURVE, capture_command.FIRST_SEED + seed, options))
     assert capture_command.capture(options) == {"drives": 2, "captured": 0, "out": str(traces)}
     train = ["train", "draft", "--traces", str(traces), "--target", str(weights), "--work", str(tmp_path / "work")]
+    with locked(tmp_path / "work"):
+        assert main([*train, "--out", str(out), "--steps", "2", "--block-size", "4"]) == 2
+    assert f"another run writes into {tmp_path / 'work'}: wait" in capsys.readouterr().err
     assert main([*train, "--out", str(out), "--steps", "2", "--block-size", "4"]) == 0
     draft = load_draft(out, header.fingerprint).draft
     assert isinstance(draft, BlockDraft)

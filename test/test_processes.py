@@ -70,6 +70,17 @@ def test_leaving_ends_all_even_those_that_do_not_want_to() -> None:
     assert "[stubborn] does not end by itself: killed" in lines
 
 
+def test_all_but_one_can_be_ended() -> None:
+    lines: list[str] = []
+    with ProcessGroup(nodes("quiet", "environment"), {"COLOUR": "blue"}, lines.append) as group:
+        wait_for(lambda: len(lines) == 2)
+        ended, kept = group.pid("environment"), group.pid("quiet")
+        group.stop(but="quiet")
+        assert (alive(ended), alive(kept)) == (False, True)
+        assert group.ended() is None
+    assert not alive(kept)
+
+
 def test_the_first_one_to_end_is_known() -> None:
     with ProcessGroup(nodes("quiet", "broken"), {}, lambda _: None) as group:
         wait_for(lambda: group.ended() is not None)

@@ -1,8 +1,10 @@
 """Bags of every kind are read the same, and bags that are broken say what is missing."""
 
 import json
+import re
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -355,21 +357,39 @@ def test_a_recording_that_begins_anew_is_a_second_drive(tmp_path: Path) -> None:
     assert result["errors"]["1s"]["ade_m"] == pytest.approx(0.55)
 
 
-@pytest.mark.parametrize("ahead_s", [3600, 100_000_000])
+@pytest.mark.parametrize("ahead_s", [2, 8, 3600, 100_000_000])
+# The very first message, one in the middle, the last but one.
+@pytest.mark.parametrize("at_s", [0.0, 8.0, 19.9])
 @pytest.mark.parametrize("topic", [ODOMETRY_TOPIC, CAMERA_TOPICS["front_wide"]])
-def test_one_stamp_far_ahead_leads_no_plan_astray(tmp_path: Path, topic: str, ahead_s: int) -> None:
+def test_one_stamp_far_ahead_costs_that_message_alone(tmp_path: Path, topic: str, at_s: float, ahead_s: int) -> None:
     sent = Drive(duration_s=20.0).sent()
-    (stray,) = [each for each in sent if each.topic == topic and abs(each.log_s - 8.0) < 0.01]
+    (stray,) = [each for each in sent if each.topic == topic and abs(each.log_s - at_s) < 0.01]
     stray.message.header.stamp.sec += ahead_s
     bag = write_bag(tmp_path / "drive", Drive(odometry_s=(), cameras_s={}, more=tuple(sent)))
     result = replay(bag, tmp_path / "out")
     rows = [json.loads(line) for line in (tmp_path / "out" / "drive" / "plans.jsonl").read_text().splitlines()]
-    # Of 38 plans no more are missing than a history takes, and all are where they were in the recording.
-    assert 34 <= len(rows) <= 38
+    # From 1.5 s on every half second until 20 s. Where it is missed, all that follow are a tenth of a second later.
+    is_missed = (topic, at_s) in ((ODOMETRY_TOPIC, 0.0), (CAMERA_TOPICS["front_wide"], 8.0))
+    assert len(rows) == (37 if is_missed else 38)
+    assert {row["drive"] for row in rows} == {0}
     for row in rows:
-        assert row["t0_s"] == pytest.approx(row["t0_ns"] * 1e-9 - EPOCH_S, abs=0.3)
+        assert row["t0_s"] == pytest.approx(row["t0_ns"] * 1e-9 - EPOCH_S, abs=1e-6)
     assert result["errors"]["1s"]["ade_m"] == pytest.approx(0.55)
-    assert result["missing"] == []
+    assert result["rejected"] == {topic: 1}
+    (missing,) = result["missing"]
+    assert re.search(rf"^{topic}: 1 of \d+ messages .*: stamp lies {ahead_s - 1}\.9\d s ahead of one that", missing)
+
+
+def test_a_leap_ahead_that_goes_on_is_none_of_a_single_stamp(tmp_path: Path) -> None:
+    def later(sent: Sent) -> Sent:
+        sent.message.header.stamp.sec += 50
+        return sent
+
+    drive = Drive(odometry_s=[i * 0.05 for i in range(200)], duration_s=9.9)
+    on = tuple(Sent(each.log_s + 10.0, each.topic, later(each).message) for each in drive.sent())
+    result = replay(write_bag(tmp_path / "drive", replace(drive, more=on)), tmp_path / "out")
+    # Each half as if it were alone.
+    assert (result["plans"], result["drives"], result["rejected"]) == (34, 1, {})
 
 
 def test_what_was_recorded_at_one_time_may_lie_in_any_order(tmp_path: Path, expected: dict[str, Any]) -> None:

@@ -75,7 +75,23 @@ class Messages:
         )
         self.write("/carla/ego_vehicle/odometry", stamp_ns, message)
 
-    def plan(self, stamp_ns: int, x_m: float) -> None:
+    def status(self, stamp_ns: int, **told: tuple[int, str]) -> None:
+        """Task -> level and message."""
+        statuses = [
+            self.make(
+                "diagnostic_msgs/msg/DiagnosticStatus",
+                level=level,
+                name=f"planner: {task}",
+                message=message,
+                hardware_id="",
+                values=[],
+            )
+            for task, (level, message) in told.items()
+        ]
+        array = self.make("diagnostic_msgs/msg/DiagnosticArray", header=self.header(stamp_ns), status=statuses)
+        self.write("/planner/output/status", stamp_ns, array)
+
+    def plan(self, stamp_ns: int, x_m: float, fallback: str = "") -> None:
         points = [
             self.make(
                 "flatrope_planner/msg/PlannedPoint",
@@ -94,7 +110,7 @@ class Messages:
             ego_pose=self.pose(x_m),
             points=points,
             status=0,
-            status_reason="",
+            status_reason=fallback,
             pending=False,
             target="nano",
             consistency=1,
@@ -277,6 +293,39 @@ def test_an_outcome_is_that_of_its_own_scene_whenever_it_was_recorded(
             messages.text("/simulator/outcome", log_ns, json.dumps({"failures": ["collision"], **outcome}))
     scenes = driven_scenes(read_recording(tmp_path / "run.mcap"))
     assert [scene.outcome for scene in scenes] == told
+
+
+def test_stretches_without_a_plan_say_why(bag: Path, tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "run.mcap", DEFINITIONS) as writer:
+        messages = Messages(writer, typestore_with(DEFINITIONS))
+        for step in range(601):
+            stamp_ns, x_m = SECOND_NS + step * SECOND_NS // 20, SPEED_MPS * step / 20.0
+            messages.odometry(stamp_ns, x_m)
+            time_s = step / 20.0
+            if time_s in (4.0, 4.5, 5.0, 9.0, 9.5, 10.0, 18.0, 26.0):
+                messages.plan(stamp_ns, x_m)
+            if time_s in (10.5, 11.0, 11.5):
+                messages.plan(stamp_ns, x_m, fallback="the plan is <late>")
+            if time_s == int(time_s):
+                loading, lost = (1, "the model is being loaded"), (2, f"nothing on /image for {time_s - 5.0:.1f} s")
+                idle, well = (1, "nothing has been planned for 4.0 s: see inputs"), (0, "as it should be")
+                messages.status(
+                    stamp_ns,
+                    model=loading if time_s < 4.0 else well,
+                    inputs=lost if 6.0 < time_s < 12.0 else (1, "one camera is slow") if time_s < 12.0 else well,
+                    plans=idle if 6.0 < time_s < 12.0 else well,
+                )
+    write_report(tmp_path / "run.mcap", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert re.findall(r'<p class="note">([^<]*stretch[^<]*|no plan[^<]*)</p>', page) == [
+        "no plan from 0.0 s to 4.0 s (model: the model is being loaded)",
+        "no plan from 5.0 s to 9.0 s (inputs: nothing on /image for 2.0 to 4.0 s)",
+        "no plan from 10.0 s to 18.0 s (the plan is &lt;late&gt;)",
+        # From 18 s to 26 s, and from there to the end.
+        "and 2 more stretches without a plan",
+    ]
+    write_report(bag, tmp_path / "report.html")
+    assert "no plan from" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_page_holds_everything(bag: Path, tmp_path: Path) -> None:

@@ -6,21 +6,27 @@ from itertools import pairwise
 import pytest
 from flatrope_planner.msg import PlannedTrajectory, Rationale
 from nav_msgs.msg import Odometry
+from rclpy.duration import Duration
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from ros import Listener, closing, ros, spin_until
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import String
 
+from flatrope_planner.bringup.configuration import default_parameters
 from flatrope_planner.conversion.stamps import to_nanoseconds
 from flatrope_planner.domain import seconds_to_ns
 from flatrope_planner.errors import InputError
 from flatrope_planner.nodes import qos
 from flatrope_planner.nodes.controller_node import ControllerNode
+from flatrope_planner.nodes.driving import Driving
+from flatrope_planner.nodes.idleness import GRACE_S
 from flatrope_planner.nodes.simulator_node import SimulatorNode
 
 EGO = "/carla/hero"
+FOR_EVER = Duration(seconds=-1)
 SMALL = ("-p", "role:=hero", "-p", "image_width_px:=64", "-p", "image_height_px:=32", "-p", "real_time_factor:=0.0")
 LOOP = (
     *("-r", f"controller:~/input/odometry:={EGO}/odometry", "-r", f"controller:~/output/twist:={EGO}/twist"),
@@ -87,6 +93,26 @@ def test_a_fault_in_the_drive_is_no_finished_drive(monkeypatch: pytest.MonkeyPat
         simulator = SimulatorNode()
         with closing(simulator) as executor, pytest.raises(ValueError, match="broken lens"):
             spin_until(executor, lambda: simulator.finished)
+
+
+def test_it_waits_no_longer_than_others_do_for_its_last_outcome_to_be_confirmed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits_s: list[float] = []
+
+    def wait(_: Publisher, timeout: Duration = FOR_EVER) -> bool:
+        waits_s.append(timeout.nanoseconds * 1e-9)
+        return False
+
+    monkeypatch.setattr(Publisher, "wait_for_all_acked", wait)
+    monkeypatch.setattr(Driving, "run", lambda _: None)
+    with ros(*SMALL, "-p", "start_timeout_s:=0.0"):
+        simulator = SimulatorNode()
+        with closing(simulator) as executor:
+            spin_until(executor, lambda: simulator.finished)
+    # A planner says that time stands still after `input_timeout_s` and a second of grace.
+    silence_s = default_parameters("planner.param.yaml")["input_timeout_s"] + GRACE_S
+    assert [0.0 <= wait_s < 0.6 * silence_s for wait_s in waits_s] == [True]
 
 
 def test_it_ends_while_it_waits_for_company() -> None:

@@ -14,13 +14,13 @@ from tiny_alpamayo import picture, write_backbone
 from tiny_nano import arc
 from transformers import Qwen3VLForConditionalGeneration
 
-from flatrope_planner.cli import main
 from flatrope_planner.domain import CameraFrame, Observation
 from flatrope_planner.errors import InputError, SetupError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.decoder import Decoder
 from flatrope_planner.speculation.exactness import self_test
 from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
+from flatrope_planner.training import capture_command
 from flatrope_planner.training.capture import trace_of
 from flatrope_planner.vla import targets
 from flatrope_planner.vla.alpamayo.backbone import load_backbone
@@ -136,18 +136,14 @@ def test_its_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("registered")
-def test_capture_says_when_it_has_nothing_to_show(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_capture_says_when_it_has_nothing_to_show(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def load(folder: Path, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
         return SketchedOneVl.load(folder, tapped_layers, replace(running, cameras=("roof", "front_wide")))
 
     monkeypatch.setitem(targets.LOADERS, "qwen3_vl", load)
     monkeypatch.setattr(sketched_onevl, "CAMERA_NAMES", ("roof", "front_wide"))
-    assert main(["capture", "--target", str(folder), "--out", str(tmp_path / "traces")]) == 2
-    said = "looks at roof, front_wide; the simulator shows front_wide, front_tele and no others"
-    assert f"{folder}: {said}" in capsys.readouterr().err
-    assert not (tmp_path / "traces" / "traces.json").exists()
+    with pytest.raises(InputError, match="looks at roof, front_wide; the simulator shows front_wide, front_tele "):
+        capture_command._target(str(folder), "cpu")
 
 
 @pytest.mark.usefixtures("registered")

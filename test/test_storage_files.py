@@ -1,6 +1,7 @@
 """Which files of messages are one bag, and which are bags of their own: by their names, whatever else lies there."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,10 @@ def test_parts_that_lie_beside_other_bags_are_replayed_as_one_stream(tmp_path: P
     bag = bags_at([drives])["mon"]
     result = replay(bag, tmp_path / "out")
     assert result["plans"] == 18
-    assert result["missing"] == [f"{bag} has no metadata.yaml: what was recorded and never closed may be missing"]
+    assert result["missing"] == [
+        f"{bag} has no metadata.yaml: what was recorded and never closed may be missing",
+        f"{bag}: by their names alone these are one bag: mon_0.mcap, mon_1.mcap, mon_2.mcap",
+    ]
     assert len(read_recording(bag).odometry) == 201
 
 
@@ -131,3 +135,20 @@ def test_parts_that_were_recorded_at_the_same_time_are_told_of(tmp_path: Path) -
     # 0.0 to 3.45 s, 0.0 to 3.6 s, 3.5 to 6.95 s.
     assert told[0].startswith(f"{drives / 'mon_2.mcap'} was recorded while {drives / 'mon_0.mcap'} was, for 3.")
     assert told[0].endswith(" s: if they are bags of their own, name each")
+
+
+@pytest.mark.parametrize(
+    ("later_s", "number", "words"),
+    [(14.0, 1, "14.0 s after {} had ended"), (8.0, 1, ""), (3.5, 0, "after {}, against their numbers")],
+)
+def test_recordings_apart_in_time_are_told_of(tmp_path: Path, later_s: float, number: int, words: str) -> None:
+    drives = tmp_path / "drives"
+    drives.mkdir()
+    for begins_s, name in ((0.0, f"drive_{1 - number}"), (2.0 + later_s, f"drive_{number}")):
+        sent = tuple(replace(each, log_s=begins_s + each.log_s) for each in Drive(duration_s=2.0).sent())
+        bag = write_bag(tmp_path / name, Drive(odometry_s=(), cameras_s={}, more=sent))
+        shutil.move(bag / f"{name}.mcap", drives / f"{name}.mcap")
+    told = [line for line in replay(drives, tmp_path / "out")["missing"] if line.endswith("name each")]
+    parts = drives / f"drive_{number}.mcap", drives / f"drive_{1 - number}.mcap"
+    how = words.format(parts[1])
+    assert told == ([f"{parts[0]} was recorded {how}: if they are bags of their own, name each"] if words else [])

@@ -86,12 +86,13 @@ class ProcessGroup:
                 return Ended(name, code, self._last_words.get(name, ""))
         return None
 
-    def stop(self) -> None:
-        """Ask all to end, and end those that do not."""
-        for process in self._running.values():
+    def stop(self, but: str = "") -> None:
+        """Ask all to end, except the one of this name, and end those that do not."""
+        running = {name: process for name, process in self._running.items() if name != but}
+        for process in running.values():
             _signal_group(process, signal.SIGINT)
         until_s = time.monotonic() + GRACE_S
-        for name, process in self._running.items():
+        for name, process in running.items():
             try:
                 process.wait(max(0.0, until_s - time.monotonic()))
             except subprocess.TimeoutExpired:
@@ -99,11 +100,11 @@ class ProcessGroup:
             # A node's own children, if it has any, go with it.
             _signal_group(process, signal.SIGKILL)
             process.wait()
-        for forwarder in self._forwarders.values():
-            forwarder.join(FAREWELL_S)
-        codes = {name: process.returncode for name, process in self._running.items()}
-        self.failures += [Ended(name, code, self._last_words.get(name, "")) for name, code in codes.items() if code]
-        self._running.clear()
+        for name, process in running.items():
+            self._forwarders.pop(name).join(FAREWELL_S)
+            del self._running[name]
+            if process.returncode:
+                self.failures.append(Ended(name, process.returncode, self._last_words.get(name, "")))
 
     def pid(self, name: str) -> int:
         """The process id of a node of that name."""

@@ -58,4 +58,5 @@ def _train_corpus(arguments: argparse.Namespace) -> Result:
 def _capture(arguments: argparse.Namespace) -> Result:
     from flatrope_planner.training.capture_command import CaptureOptions, capture
 
-    return capture(CaptureOptions(arguments.out, arguments.target, arguments.episodes, arguments.jobs))
+    options = CaptureOptions(arguments.out, arguments.target, arguments.episodes, arguments.jobs, arguments.device)
+    return capture(options)

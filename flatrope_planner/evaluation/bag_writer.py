@@ -4,6 +4,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from rosbags.interfaces import (
     Connection,
@@ -43,15 +44,24 @@ def typestore_with(definitions: Path) -> Typestore:
         SetupError: if there are no .msg files.
     """
     store = get_typestore(Stores.ROS2_JAZZY)
+    store.register(types_in(definitions))
+    return store
+
+
+def types_in(definitions: Path) -> dict[str, Any]:
+    """The types of the package, as rosbags has them, from its folder of .msg files.
+
+    Raises:
+        SetupError: if there are no .msg files.
+    """
     files = sorted(definitions.glob("*.msg"))
     if not files:
         msg = f"no message definitions in {definitions}: build the package (make setup, or colcon build)"
         raise SetupError(msg)
-    types = {}
+    types: dict[str, Any] = {}
     for file in files:
         types.update(get_types_from_msg(file.read_text(encoding="utf-8"), f"{PACKAGE}/msg/{file.stem}"))
-    store.register(types)
-    return store
+    return types
 
 
 class BagWriter:

@@ -34,7 +34,7 @@ SPOKEN = f"[{RECORDER}] "
 PROBLEM = f"{SPOKEN}problem: "
 # About a minute of driving, unless other scenes are asked for.
 SCENES = {"family": "pedestrian,curve,traffic_light,lead", "seed": "0"}
-# For the last messages to be written after the simulator has ended.
+# For the last messages to be written after all others have ended.
 SETTLE_S = 1.0
 POLL_S = 0.1
 # Domains that need no privileged or ephemeral ports; and the last one that there is.
@@ -99,6 +99,8 @@ def _drive(processes: Sequence[NodeProcess], domain: str) -> None:
     try:
         with ProcessGroup(processes, {**demo_environment(), "ROS_DOMAIN_ID": domain}, take) as group:
             _wait_for_end(group, problems)
+            # Simulated time has ended: a planner that was left waiting would say that it stands still.
+            group.stop(but=RECORDER)
             time.sleep(SETTLE_S)
     finally:
         live.close()

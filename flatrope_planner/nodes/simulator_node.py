@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import CameraInfo, Image
@@ -105,7 +106,8 @@ class SimulatorNode(Node):
             # Lost in this thread, it would look like a finished drive.
             self._fault = err
         if not self._mailbox.closed:
-            self._outcome.wait_for_all_acked()
+            # No longer: some middleware is asked to confirm every 3 s only, and those who take simulated time wait too.
+            self._outcome.wait_for_all_acked(Duration(seconds=CLOSE_TIMEOUT_S))
 
     def _wait_for_company(self) -> None:
         """Wait until someone sends commands and looks at every camera, or time is up."""

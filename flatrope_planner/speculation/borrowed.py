@@ -20,6 +20,10 @@ class BorrowedParts:
         """Where the target computes."""
         return self.embeddings.weight.device
 
+    def to(self, device: torch.device) -> "BorrowedParts":
+        """The same, moved to a device; of the target these modules are moved with them."""
+        return BorrowedParts(self.embeddings.to(device), self.norm.to(device), self.head.to(device))
+
     def embed(self, tokens: Tensor) -> Tensor:
         """int64 (...) -> float32 (..., hidden)."""
         embedded: Tensor = self.embeddings(tokens)

@@ -41,7 +41,7 @@ class TargetSizes:
 def save_draft(directory: Path, draft: Draft, fingerprint: str) -> None:
     """Write a draft of any kind; its weights are rounded to bfloat16."""
     weights = {
-        name: value.detach().to(torch.bfloat16) if value.is_floating_point() else value
+        name: value.detach().to("cpu", torch.bfloat16) if value.is_floating_point() else value.cpu()
         for name, value in draft.state_dict().items()
     }
     write_stored(directory, StoredDraft(draft.config, fingerprint, weights), own_layout(draft.config))

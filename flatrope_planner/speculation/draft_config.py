@@ -6,6 +6,16 @@ from flatrope_planner.speculation.rotary import RotaryScheme
 
 
 @dataclass(frozen=True)
+class LayerShape:
+    """Sizes of a layer of attention and perceptron."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+
+
+@dataclass(frozen=True)
 class DraftConfig:
     """Sizes of a draft's layers, and which target it is for."""
 

@@ -29,10 +29,11 @@ def trace_of(target: Target[P, S], prompt: P, text: tuple[int, ...]) -> Trace:
         tokens=torch.tensor([*prompt.token_ids, *text]),
         prompt=count,
         positions=torch.cat([prompt.rotary_positions(), behind], dim=1),
-        tapped=torch.cat([read.tapped, read.block.tapped], dim=1),
+        # A drive has many: those of a target on a GPU do not stay there.
+        tapped=torch.cat([read.tapped, read.block.tapped], dim=1).cpu(),
         pinned=torch.tensor(list(prompt.pinned)),
-        likeliest=likeliest.indices,
-        log_probability=likeliest.values,
+        likeliest=likeliest.indices.cpu(),
+        log_probability=likeliest.values.cpu(),
     )
 
 

@@ -1,16 +1,17 @@
 """`flatrope capture`: traces of a target while it drives scenes of the training split, drive by drive."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
-from flatrope_planner.arguments import COUNT, JOBS, add_target_argument, output_folder
+from flatrope_planner.arguments import COUNT, JOBS, add_device_argument, add_target_argument, output_folder
 from flatrope_planner.dimensions import SIMULATED_CAMERAS
 from flatrope_planner.domain import Observation, Trajectory
 from flatrope_planner.errors import InputError
+from flatrope_planner.folder_lock import locked
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Family, Split
 from flatrope_planner.speculation.decoder import Decoder
@@ -22,6 +23,7 @@ from flatrope_planner.vla.targets import NANO, find_target, load_target
 
 # Seeds that nano was neither shown nor has practised on.
 FIRST_SEED = 10_000
+JOBS_ON_CPU = 2
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,10 @@ class CaptureOptions:
     target: str = NANO
     # Drives of each trained family.
     episodes: int = 40
-    jobs: int = 2
+    # Processes, each with a target of its own; None: two, or one on a GPU.
+    jobs: int | None = None
+    # As PyTorch calls it, or "auto".
+    device: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -57,27 +62,30 @@ def add_capture_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--episodes", type=COUNT, default=plain.episodes, help="drives of each family (default: %(default)s)"
     )
-    parser.add_argument("--jobs", type=JOBS, default=plain.jobs, help="processes at work (default: %(default)s)")
+    parser.add_argument(
+        "--jobs", type=JOBS, help=f"processes, each with a target of its own (default: {JOBS_ON_CPU}, or 1 on a GPU)"
+    )
+    add_device_argument(parser)
 
 
 def capture(options: CaptureOptions) -> Mapping[str, object]:
     """Drive what is not there yet; an interrupted run goes on where it stopped.
 
     Raises:
-        InputError: when the folder holds traces of another target, or the target looks at what cannot be shown to it.
+        InputError: when the folder holds traces of another target, another capture writes into it, or the target looks
+            at what the simulator does not show.
         SetupError: when the weights are missing or do not fit.
     """
-    target = _loaded(options.target)
-    _check_cameras(options.target, target.observation_spec.cameras)
-    write_header(options.out, header_of(target))
+    jobs = options.jobs or (JOBS_ON_CPU if Running(device=options.device).place().type == "cpu" else 1)
     seeds = range(FIRST_SEED, FIRST_SEED + options.episodes)
     drives = [_Drive(family, seed, options) for seed in seeds for family in TRAINED_FAMILIES]
-    missing = [drive for drive in drives if not drive.path.exists()]
-    if missing:
-        # A fresh interpreter: forking one in which PyTorch runs threads may hang.
-        with get_context("spawn").Pool(options.jobs) as pool:
-            for _ in with_progress(pool.imap_unordered(_capture, missing), len(missing), "drives"):
-                pass
+    # A fresh interpreter: forking one in which PyTorch runs threads may hang.
+    with locked(options.out), get_context("spawn").Pool(jobs) as pool:
+        # Not here: a target of this process would take memory beside those that drive.
+        write_header(options.out, pool.apply(_header, (options,)))
+        missing = [drive for drive in drives if not drive.path.exists()]
+        for _ in with_progress(pool.imap_unordered(_capture, missing), len(missing), "drives"):
+            pass
     print(f"{options.out}: {len(drives)} drives, {len(missing)} of them new; `flatrope train draft` learns from them")
     return {"drives": len(drives), "captured": len(missing), "out": str(options.out)}
 
@@ -94,8 +102,12 @@ def header_of(target: VlaTarget) -> TraceHeader:
     )
 
 
+def _header(options: CaptureOptions) -> TraceHeader:
+    return header_of(_target(options.target, options.device))
+
+
 def _capture(drive: _Drive) -> None:
-    target = _target(drive.options.target)
+    target = _target(drive.options.target, drive.options.device)
     decoder = Decoder(target)
     traces: list[Trace] = []
 
@@ -112,24 +124,17 @@ def _capture(drive: _Drive) -> None:
         write_drive(drive.path, traces)
 
 
-def _check_cameras(name: str, cameras: Sequence[str]) -> None:
-    """Raise an InputError for a target that the simulator has nothing for."""
+@cache
+def _target(name: str, device: str) -> VlaTarget:
+    """The target, loaded once in each process; it sees those of the simulator's cameras that it knows."""
+    import torch
+
+    torch.set_num_threads(1)
+    running = Running(SIMULATED_CAMERAS, device=device, refuses_unknown=False)
+    target = load_target(find_target(name), running=running)
+    cameras = target.observation_spec.cameras
     if not set(cameras) <= set(SIMULATED_CAMERAS):
         shown = ", ".join(SIMULATED_CAMERAS)
         msg = f"{name}: looks at {', '.join(cameras)}; the simulator shows {shown} and no others"
         raise InputError(msg)
-
-
-def _loaded(name: str) -> VlaTarget:
-    """The target; it sees those of the simulator's cameras that it knows."""
-    return load_target(find_target(name), running=Running(SIMULATED_CAMERAS, refuses_unknown=False))
-
-
-@cache
-def _target(name: str) -> VlaTarget:
-    """The target that shows what drafts read, loaded once in each process."""
-    import torch
-
-    torch.set_num_threads(1)
-    target = _loaded(name)
     return target.tapping(target.draft_layers)

@@ -39,7 +39,7 @@ def load_checkpoint(directory: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        state: Any = torch.load(path, weights_only=True)
+        state: Any = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as err:  # torch.load documents no exceptions of its own
         msg = f"{path}: damaged ({reason(err)}); delete it to start over"
         raise InputError(msg) from err

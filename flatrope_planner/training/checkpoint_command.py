@@ -17,7 +17,7 @@ from flatrope_planner.speculation.checkpoints.weights import WEIGHTS_FILE
 from flatrope_planner.speculation.draft_checkpoint import check_sizes, own_layout
 from flatrope_planner.speculation.eagle_draft import EagleDraftConfig
 from flatrope_planner.speculation.medusa import MedusaConfig
-from flatrope_planner.vla.target import VlaTarget
+from flatrope_planner.vla.target import Running, VlaTarget
 from flatrope_planner.vla.targets import find_target, load_target
 
 OURS = "flatrope"
@@ -30,6 +30,8 @@ _CAN_HOLD = {
 }
 FAMILIES = {BlockDraftConfig: "block", EagleDraftConfig: "eagle3", MedusaConfig: "medusa"}
 BYTES_PER_MEGABYTE = 1e6
+# Its weights are compared and copied; a GPU is left to whoever computes there.
+IN_MAIN_MEMORY = Running(device="cpu")
 
 
 def layers_named(text: str | None) -> tuple[int, ...] | None:
@@ -80,7 +82,7 @@ def convert_draft(
         msg = f"{out} is not an empty folder; name one that is, or that is not there yet"
         raise InputError(msg)
     stored = read_stored(source, tapped_layers)
-    target = load_target(find_target(target_name))
+    target = load_target(find_target(target_name), running=IN_MAIN_MEMORY)
     _check(source, stored, target, target_name)
     if layout == OURS:
         converted = replace(stored, fingerprint=target.fingerprint, borrowed={})
@@ -130,7 +132,7 @@ def _facts(stored: StoredDraft) -> dict[str, object]:
 
 def _fits(directory: Path, stored: StoredDraft, target_name: str) -> str:
     """Whether a draft fits, in words."""
-    target = load_target(find_target(target_name))
+    target = load_target(find_target(target_name), running=IN_MAIN_MEMORY)
     try:
         _check(directory, stored, target, target_name)
     except FlatropeError as err:

@@ -2,11 +2,13 @@
 
 import argparse
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from flatrope_planner.arguments import COUNT, JOBS, SEED, output_folder
 from flatrope_planner.errors import InputError
+from flatrope_planner.folder_lock import locked
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Split
 from flatrope_planner.training.export import export
 from flatrope_planner.training.making import Drives, make_samples
@@ -55,9 +57,15 @@ def train_target(options: TargetTrainingOptions, stage: str = "all") -> Mapping[
     """Run one stage, or all that are still to be done; an interrupted run goes on where it stopped.
 
     Raises:
-        InputError: when another model is where the weights are to be written.
+        InputError: when another model is where the weights are to be written, or another run is at work in the folder.
     """
     check_replaceable(options.out, NanoConfig.load, "a nano")
+    # What is being trained may be exported meanwhile.
+    with nullcontext() if stage == "export" else locked(options.work):
+        return _train_target(options, stage)
+
+
+def _train_target(options: TargetTrainingOptions, stage: str) -> Mapping[str, object]:
     result: dict[str, object] = {}
     if stage in ("data", "all"):
         result["episodes_made"] = _make_data(options)

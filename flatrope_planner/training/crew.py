@@ -11,6 +11,13 @@ from torch import Tensor, distributed
 T = TypeVar("T")
 
 
+def own_gpu(device: torch.device) -> torch.device:
+    """The device of this process: of several processes on a machine each takes a GPU of its own, as far as they go."""
+    if device.type != "cuda" or device.index is not None:
+        return device
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+
+
 class Crew:
     """The processes of this training; one, unless the environment says otherwise."""
 

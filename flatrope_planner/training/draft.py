@@ -18,6 +18,7 @@ from flatrope_planner.training.checkpoint import load_checkpoint, restoring, sav
 from flatrope_planner.training.crew import Crew
 from flatrope_planner.training.draft_scoring import DraftLoss, DraftScore
 from flatrope_planner.training.optimisation import Optimiser, learning_rate
+from flatrope_planner.training.placement import placed
 from flatrope_planner.training.trace_store import TraceStore
 from flatrope_planner.training.traces import Trace, list_drives
 
@@ -136,7 +137,7 @@ class DraftTrainer(Generic[B]):
         rng = np.random.default_rng(0)
         lengths = []
         for start in range(0, len(self._held_out), self._options.batch):
-            batch = self._learner.batch(self._held_out[start : start + self._options.batch], rng)
+            batch = self._batch(self._held_out[start : start + self._options.batch], rng)
             lengths.append(float(self._learner.score(batch, DraftLoss.CE).expected_length))
         self.draft.load_state_dict(trained, strict=False)
         # Where all texts of a batch have but one token, nothing is guessed.
@@ -157,7 +158,11 @@ class DraftTrainer(Generic[B]):
             rng = np.random.default_rng([self._options.seed, self.optimiser.step_count])
             chosen = rng.choice(len(self._traces), self._options.batch, replace=len(self._traces) < self._options.batch)
             mine = self.crew.share([*enumerate(chosen)])
-            yield self._learner.batch([self._disturbed(place, i) for place, i in mine], rng)
+            yield self._batch([self._disturbed(place, i) for place, i in mine], rng)
+
+    def _batch(self, traces: Sequence[Trace], rng: np.random.Generator) -> B:
+        """A batch where the draft is."""
+        return placed(self._learner.batch(traces, rng), next(self.draft.parameters()).device)
 
     def _disturbed(self, place: int, index: int) -> Trace:
         """A trace at its place in the batch of this step."""

@@ -2,24 +2,39 @@
 
 import argparse
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from flatrope_planner.arguments import COUNT, JOBS, SEED, add_target_argument, output_folder, whole_number
+from flatrope_planner.arguments import (
+    COUNT,
+    JOBS,
+    SEED,
+    add_device_argument,
+    add_target_argument,
+    output_folder,
+    real_number,
+    whole_number,
+)
 from flatrope_planner.errors import InputError
+from flatrope_planner.folder_lock import locked
+from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.checkpoints.block import BLOCKS, LAYERS
 from flatrope_planner.speculation.checkpoints.medusa import HEADS
 from flatrope_planner.speculation.checkpoints.stored import read_stored
 from flatrope_planner.speculation.draft_checkpoint import save_draft
+from flatrope_planner.speculation.draft_config import LayerShape
 from flatrope_planner.speculation.rotary import RotaryScheme
+from flatrope_planner.training.crew import own_gpu
 from flatrope_planner.training.draft import DraftTrainer, DraftTrainingOptions
 from flatrope_planner.training.draft_kinds import SIZES_OF_KIND, DraftKind, DraftSizes, new_learner
 from flatrope_planner.training.draft_scoring import DraftLoss
 from flatrope_planner.training.replacing import check_replaceable
 from flatrope_planner.training.target import StopRequest
-from flatrope_planner.training.traces import read_header
+from flatrope_planner.training.traces import TraceHeader, read_header
+from flatrope_planner.vla.target import Running
 from flatrope_planner.vla.targets import find_target, load_target
 
 
@@ -32,6 +47,8 @@ class DraftCommand:
     weights: Path | None
     sizes: DraftSizes
     jobs: int
+    # As PyTorch calls it, or "auto".
+    device: str
 
 
 def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +73,12 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loss", choices=[loss.value for loss in DraftLoss], default=plain.loss.value)
     parser.add_argument("--steps", type=COUNT, default=plain.steps, help="default: %(default)s")
     parser.add_argument("--batch", type=COUNT, default=plain.batch, help="texts of a step (default: %(default)s)")
+    parser.add_argument(
+        "--rate",
+        type=real_number(1e-6, 1.0),
+        default=plain.peak_rate,
+        help="of learning, at most (default: %(default)s)",
+    )
     parser.add_argument("--seed", type=SEED, default=plain.seed, help="default: %(default)s")
     parser.add_argument(
         "--context-tokens",
@@ -64,6 +87,7 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
         help="a block draft sees the last N tokens and the ego history; default: all",
     )
     parser.add_argument("--jobs", type=JOBS, default=2, help="processor cores to use (default: %(default)s)")
+    add_device_argument(parser)
 
 
 def _range_of(allowed: range) -> Callable[[str], int]:
@@ -78,10 +102,18 @@ def command_of(arguments: argparse.Namespace) -> DraftCommand:
         work=arguments.work,
         steps=arguments.steps,
         batch=arguments.batch,
+        peak_rate=arguments.rate,
         loss=DraftLoss(arguments.loss),
         seed=arguments.seed,
     )
-    return DraftCommand(training, arguments.out, find_target(arguments.target), _sizes_of(arguments), arguments.jobs)
+    return DraftCommand(
+        training,
+        arguments.out,
+        find_target(arguments.target),
+        _sizes_of(arguments),
+        arguments.jobs,
+        arguments.device,
+    )
 
 
 def _sizes_of(arguments: argparse.Namespace) -> DraftSizes:
@@ -106,8 +138,8 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     """Train, and write the draft when all steps are done.
 
     Raises:
-        InputError: when there are no traces, they are another target's, the draft could not be read again, or something
-            else is where it is to be written.
+        InputError: when there are no traces, they are another target's, the draft could not be read again, something
+            else is where it is to be written, or another training is at work in the folder.
     """
     if command.sizes.kind is DraftKind.MEDUSA and command.sizes.block_size - 1 not in HEADS:
         msg = (
@@ -117,18 +149,12 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     check_replaceable(command.out, read_stored, "a draft")
     torch.set_num_threads(command.jobs)
     header = read_header(command.training.traces)
-    target = load_target(command.weights)
-    if target.fingerprint != header.fingerprint:
-        msg = (
-            f"{command.training.traces}: traces of target {header.fingerprint}, but the target is {target.fingerprint}"
-        )
-        raise InputError(msg)
+    device = own_gpu(Running(device=command.device).place())
+    layer, parts = _borrowed(command, header)
     torch.manual_seed(command.training.seed)
-    # What a draft borrows does not learn.
-    target.vlm.requires_grad_(requires_grad=False)
-    learner = new_learner(command.sizes, header, target.parts)
+    learner = new_learner(command.sizes, header, layer, parts.to(device))
     trainer = DraftTrainer(command.training, learner)
-    with StopRequest() as wants_stop:
+    with StopRequest() as wants_stop, locked(command.training.work) if trainer.crew.leads else nullcontext():
         trainer.run(wants_stop)
     result = {"steps": trainer.optimiser.step_count, "finished": trainer.finished, "expected_length": trainer.score()}
     if not trainer.crew.leads:
@@ -140,3 +166,20 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     save_draft(command.out, trainer.draft, header.fingerprint)
     print(f"{command.out}: a draft that is expected to write {result['expected_length']:.2f} tokens a pass")
     return {**result, "out": str(command.out)}
+
+
+def _borrowed(command: DraftCommand, header: TraceHeader) -> tuple[LayerShape, BorrowedParts]:
+    """What a draft takes from its target, in main memory; the rest of a large one would fill the GPU for nothing.
+
+    Raises:
+        InputError: when the traces are another target's.
+    """
+    target = load_target(command.weights, running=Running(device="cpu"))
+    if target.fingerprint != header.fingerprint:
+        msg = (
+            f"{command.training.traces}: traces of target {header.fingerprint}, but the target is {target.fingerprint}"
+        )
+        raise InputError(msg)
+    # What a draft borrows does not learn.
+    target.vlm.requires_grad_(requires_grad=False)
+    return target.layer_shape, target.parts

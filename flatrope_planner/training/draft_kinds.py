@@ -1,11 +1,12 @@
 """The kinds of draft that can be trained, each with what teaches it."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
 from flatrope_planner.speculation.block_draft import BlockDraft, BlockDraftConfig
 from flatrope_planner.speculation.borrowed import BorrowedParts
+from flatrope_planner.speculation.draft_config import LayerShape
 from flatrope_planner.speculation.eagle_draft import EagleDraft, EagleDraftConfig
 from flatrope_planner.speculation.medusa import MedusaConfig, MedusaHeads
 from flatrope_planner.speculation.rotary import RotaryScheme
@@ -46,24 +47,33 @@ class DraftSizes:
     context_tokens: int | None = None
 
 
-def new_learner(sizes: DraftSizes, header: TraceHeader, parts: BorrowedParts) -> DraftLearner[Any]:
-    """A fresh draft for the target that the traces are of, and its teacher."""
+def new_learner(sizes: DraftSizes, header: TraceHeader, layer: LayerShape, parts: BorrowedParts) -> DraftLearner[Any]:
+    """A fresh draft for the target that the traces are of, and its teacher.
+
+    Args:
+        sizes: kind and sizes that were asked for.
+        header: of the traces.
+        layer: of the target, which a draft's own layers are made like.
+        parts: what it borrows, on the device where it is to learn.
+    """
     match sizes.kind:
         case DraftKind.BLOCK:
-            draft = BlockDraft(_block_config(sizes, header))
+            draft = BlockDraft(_block_config(sizes, header, layer)).to(parts.device)
             return BlockLearner(draft, parts)
         case DraftKind.EAGLE3:
-            return EagleLearner(EagleDraft(_eagle_config(sizes, header)), parts)
+            eagle = EagleDraft(_eagle_config(sizes, header, layer)).to(parts.device)
+            return EagleLearner(eagle, parts)
         case DraftKind.MEDUSA:
             heads = MedusaHeads(MedusaConfig(header.hidden, header.tapped_layers, heads=sizes.block_size - 1))
-            return MedusaLearner(heads, parts)
+            return MedusaLearner(heads.to(parts.device), parts)
 
 
-def _block_config(sizes: DraftSizes, header: TraceHeader) -> BlockDraftConfig:
+def _block_config(sizes: DraftSizes, header: TraceHeader, layer: LayerShape) -> BlockDraftConfig:
     return BlockDraftConfig(
         header.hidden,
         header.vocab_size,
         header.tapped_layers,
+        **asdict(layer),
         block_size=sizes.block_size,
         layers=sizes.layers,
         context_tokens=sizes.context_tokens,
@@ -74,11 +84,12 @@ def _block_config(sizes: DraftSizes, header: TraceHeader) -> BlockDraftConfig:
     )
 
 
-def _eagle_config(sizes: DraftSizes, header: TraceHeader) -> EagleDraftConfig:
+def _eagle_config(sizes: DraftSizes, header: TraceHeader, layer: LayerShape) -> EagleDraftConfig:
     return EagleDraftConfig(
         header.hidden,
         header.vocab_size,
         header.tapped_layers,
+        **asdict(layer),
         scheme=sizes.scheme,
         theta=header.rope_theta,
         mrope_section=_section(sizes, header),

@@ -50,7 +50,7 @@ def score_guesses(logits: Tensor, truth: Truth, kind: DraftLoss) -> DraftScore:
     """Loss and expected accepted length of logits (..., places, vocabulary), places in the order they are verified."""
     places = logits.shape[-2]
     known = truth.labels != IGNORED
-    weight = torch.exp(-torch.arange(places) / (GAMMA_SHARE * (places + 1))) * known
+    weight = torch.exp(-torch.arange(places, device=known.device) / (GAMMA_SHARE * (places + 1))) * known
     each = _losses(logits.float(), truth, kind)
     hits = (logits.argmax(-1) == truth.labels) & known
     # Blocks behind the end of a text are none.

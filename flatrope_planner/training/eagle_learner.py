@@ -73,8 +73,9 @@ class EagleLearner:
         draft = self.network
         fused = draft.fuse(batch.tapped)
         key, value = draft.keys_and_values(self._parts.embed(batch.following), fused, batch.context)
-        mask = additive(torch.arange(key.shape[2]) <= batch.first[:, :, None])
-        own = additive(torch.eye(batch.first.shape[1], dtype=torch.bool)).expand(len(mask), -1, -1)
+        device = batch.first.device
+        mask = additive(torch.arange(key.shape[2], device=device) <= batch.first[:, :, None])
+        own = additive(torch.eye(batch.first.shape[1], dtype=torch.bool, device=device)).expand(len(mask), -1, -1)
         states = fused.gather(1, batch.first[..., None].expand(-1, -1, fused.shape[-1]))
         guessed = []
         for step in range(batch.tokens.shape[2]):

@@ -92,7 +92,7 @@ class Optimiser:
         """Go on where `state` was taken."""
         self._adam.load_state_dict(state["adam"])
         self._muon.load_state_dict(state["muon"])
-        self.average = {name: value.clone() for name, value in state["average"].items()}
+        self.average = {name: value.to(self._named[name].device, copy=True) for name, value in state["average"].items()}
         self.step_count = state["step"]
 
 

@@ -26,8 +26,14 @@ def left_in_process() -> int | None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return None
+    taken = taken_by_process()
+    return None if taken is None else max(limit - taken, 0)
+
+
+def taken_by_process() -> int | None:
+    """Bytes of addresses that this process has; None where the system does not say."""
     try:
         pages = int(STATM.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):
         return None
-    return max(limit - pages * resource.getpagesize(), 0)
+    return pages * resource.getpagesize()

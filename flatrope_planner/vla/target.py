@@ -17,6 +17,7 @@ from flatrope_planner.errors import InputError, SetupError, reason
 from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.candidates import Block
 from flatrope_planner.speculation.draft_checkpoint import TargetSizes
+from flatrope_planner.speculation.draft_config import LayerShape
 from flatrope_planner.speculation.fingerprint import fingerprint
 from flatrope_planner.speculation.slots import PATH_ATTENTION, CacheShape, Layout, SlotCache
 from flatrope_planner.speculation.target import Prefill, StepResult
@@ -207,6 +208,12 @@ class VlaTarget(ABC):
         """What a draft must agree with."""
         text = self.vlm.config.text_config
         return TargetSizes(text.hidden_size, text.vocab_size, text.num_hidden_layers)
+
+    @property
+    def layer_shape(self) -> LayerShape:
+        """Of a text layer."""
+        text, cached = self.vlm.config.text_config, self._cache_shape
+        return LayerShape(text.num_attention_heads, cached.kv_heads, cached.head_dim, text.intermediate_size)
 
     @property
     def mrope_section(self) -> tuple[int, ...] | None:

@@ -16,11 +16,11 @@ from flatrope_planner.evaluation.replay.mcap_file import McapFile
 from flatrope_planner.evaluation.replay.mcap_records import MAGIC as MCAP_MAGIC
 from flatrope_planner.evaluation.replay.sqlite_file import SqliteFile
 from flatrope_planner.evaluation.replay.storage_files import (
-    MOST_NAMED,
     files_of,
     is_storage,
     loose_bags,
     missing_parts,
+    named,
     several_bags,
 )
 from flatrope_planner.evaluation.replay.unpacking import MAGIC as ZSTD_MAGIC
@@ -98,8 +98,10 @@ def _described(folder: Path, notes: list[str]) -> tuple[list[Path], Counter[tupl
     if not (folder / METADATA).exists():
         if folder.is_dir() and len(bags := list(loose_bags(folder))) > 1:
             raise several_bags(folder, bags)
+        if len(files) > 1:
+            notes.append(f"{folder}: by their names alone these are one bag: {named([file.name for file in files])}")
         if missing := missing_parts(files):
-            notes.append(f"of the files of {folder} there is no {', '.join(missing[:MOST_NAMED])}")
+            notes.append(f"of the files of {folder} there is no {named(missing)}")
     elif not files:
         raise InputError(notes.pop())
     if not files:

@@ -14,6 +14,7 @@ from flatrope_planner.evaluation.replay.calibration import Calibration
 from flatrope_planner.evaluation.replay.contestants import Contestants
 from flatrope_planner.evaluation.replay.driven_path import DrivenPath, DrivenPoses
 from flatrope_planner.evaluation.replay.holes import Holes, needed_s
+from flatrope_planner.evaluation.replay.leaps import Leaps
 from flatrope_planner.evaluation.replay.messages import odometry_sample, read, stamp_of, typestore_of
 from flatrope_planner.evaluation.replay.moments import SmallPicture, small_picture
 from flatrope_planner.evaluation.replay.picture_store import RawPicture
@@ -89,6 +90,7 @@ class BagReplay:
         # Topic -> messages that were read, and what of them was of no use.
         self.messages: Counter[str] = Counter()
         self.rejections = Rejections()
+        self._leaps = Leaps((self.topics.odometry, *self._cameras), self.rejections)
         # What speaks against the cameras being who they are called, in words, in the order of time.
         self.warnings: list[str] = []
         # Seconds since the bag's start, and speed driven (m/s).
@@ -153,11 +155,15 @@ class BagReplay:
         for moment in self._source.moments(self.topics.names):
             now_ns = moment[0].log_ns
             for message in moment:
-                self._take(message)
+                self.messages[message.topic] += 1
+                for settled in self._leaps.settled(message):
+                    self._take(settled)
                 self._plan(now_ns)
             self._close(self._path.newest_ns)
             yield from self._handed_out()
             told((now_ns - self._start_ns) / span_ns)
+        for message in self._leaps.rest():
+            self._take(message)
         self._plan(None)
         self._close(None)
         yield from self._handed_out()
@@ -177,6 +183,7 @@ class BagReplay:
         self._path, self._drive = DrivenPath(), self._drive + 1
         self._time.begin_anew()
         self._holes.begin_anew()
+        self._leaps.begin_anew()
 
     def _decoded(self, message: RawMessage) -> Image:
         image, frame_id = decoded_picture(self._store, message)
@@ -186,7 +193,6 @@ class BagReplay:
 
     def _take(self, message: RawMessage) -> None:
         """Take in one message."""
-        self.messages[message.topic] += 1
         expected = self.topics.types_of(message.topic)
         if message.message_type not in expected:
             complaint = f"{message.topic}: a {message.message_type}, expected {' or '.join(expected)}"

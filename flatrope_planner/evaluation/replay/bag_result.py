@@ -5,7 +5,8 @@ import json
 import shutil
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from os import fsencode
 from pathlib import Path
 from typing import Any
@@ -94,26 +95,15 @@ def _replayed(
     task: ReplayTask, load: Callable[[], Contestants], folder: Path, told: Callable[[float], None]
 ) -> dict[str, Any]:
     started_s = time.perf_counter()
-    totals, times, moments = Totals(), TickTimes(), WorstMoments()
-    ade_m: dict[int, dict[str, float]] = {}
     with BagSource(task.bag) as source:
         # Who plans is loaded for nothing that cannot be read.
         contestants = load()
         replay = _replay_of(source, contestants, task)
-        target = task.lineup.settings.target
-        with PlanBag(folder / PLANS_BAG, target) as bag, (folder / PLANS).open("w", encoding="utf-8") as lines:
-            for scored in replay.scored(told):
-                lines.write(json.dumps(scored.row, separators=(",", ":")) + "\n")
-                _write_plan(bag, scored)
-                totals.add(scored.row)
-                times.add(scored.row)
-                moments.offer(scored.row, scored.picture)
-                errors = scored.row["errors"]
-                ade_m[scored.tick.t0_ns] = {name: each["ade_m"] for name, each in errors.items() if "ade_m" in each}
-        if not totals.rows:
+        tally = _written(replay.scored(told), task.lineup.settings.target, folder)
+        if not tally.totals.rows:
             raise InputError(_why_no_plan(task, replay, source))
         eye = replay.calibration.eye(next(iter(replay.topics.cameras.values())), replay.ego_frame)
-        _write(folder / MOMENTS, [shown_moment(moment, eye) for moment in moments.worst_first()])
+        _write(folder / MOMENTS, [shown_moment(moment, eye) for moment in tally.moments.worst_first()])
         _write(folder / TIMELINE, replay.driven)
         holes = replay.holes()
         notes = [*source.notes, *replay.useless(), *([] if task.options.at_recorded else holes)]
@@ -126,8 +116,8 @@ def _replayed(
     }
     wall_s = time.perf_counter() - started_s
     health = contestants.planner.health
-    result |= {"drafter": health.drafter, "exactness": health.exactness, **totals.summary()}
-    result["recorded_plans"] = replay.recorded_plans.summary(ade_m)
+    result |= {"drafter": health.drafter, "exactness": health.exactness, **tally.totals.summary()}
+    result["recorded_plans"] = replay.recorded_plans.summary(tally.ade_m)
     result["run"] = {
         "path": str(task.bag),
         "wall_s": round(wall_s, 3),
@@ -136,9 +126,38 @@ def _replayed(
         "speculating": health.speculating,
         "broken_promise": health.broken_promise,
         "problem": health.problem,
-        **times.summary(),
+        **tally.times.summary(),
     }
     return result
+
+
+@dataclass
+class _Tally:
+    """What is known of all plans together."""
+
+    totals: Totals = field(default_factory=Totals)
+    times: TickTimes = field(default_factory=TickTimes)
+    moments: WorstMoments = field(default_factory=WorstMoments)
+    # t0 (ns) -> horizon -> ADE (m), of those plans that have it.
+    ade_m: dict[int, dict[str, float]] = field(default_factory=dict)
+
+    def add(self, scored: ScoredTick) -> None:
+        self.totals.add(scored.row)
+        self.times.add(scored.row)
+        self.moments.offer(scored.row, scored.picture)
+        errors = scored.row["errors"]
+        self.ade_m[scored.tick.t0_ns] = {name: each["ade_m"] for name, each in errors.items() if "ade_m" in each}
+
+
+def _written(plans: Iterable[ScoredTick], target: str, folder: Path) -> _Tally:
+    """Write the plans as they come."""
+    tally = _Tally()
+    with PlanBag(folder / PLANS_BAG, target) as bag, (folder / PLANS).open("w", encoding="utf-8") as lines:
+        for scored in plans:
+            lines.write(json.dumps(scored.row, separators=(",", ":")) + "\n")
+            _write_plan(bag, scored)
+            tally.add(scored)
+    return tally
 
 
 def _replay_of(source: BagSource, contestants: Contestants, task: ReplayTask) -> BagReplay:

@@ -26,6 +26,8 @@ STAMP_OFFSET, STAMP, STAMP_BIG_ENDIAN = 4, struct.Struct("<iI"), struct.Struct("
 WITHOUT_HEADER = ("std_msgs/msg/String", "tf2_msgs/msg/TFMessage")
 # Messages on their way while a recorder changes to its next file.
 MOST_OVERLAP_S = 1.0
+# Without a message between two files of a recorder.
+MOST_PAUSE_S = 10.0
 MOST_HELD_BYTES = 256 * 2**20
 
 
@@ -74,7 +76,7 @@ class BagSource:
                 msg = f"{self.path} cannot be read: {err.strerror or err}"
                 raise InputError(msg) from err
             if not (self.path / METADATA).exists():
-                self.notes += _overlaps(self._parts)
+                self.notes += _doubts(self._parts)
             self._stack = stack.pop_all()
         return self
 
@@ -149,17 +151,21 @@ class BagSource:
             self.notes.append(line)
 
 
-def _overlaps(parts: Sequence[Part]) -> list[str]:
-    """Files that were recorded at the same time, which parts of one bag are not, a line for each after another."""
-    filled = sorted((part for part in parts if part.reader.message_count), key=lambda part: part.reader.start_time)
+def _doubts(parts: Sequence[Part]) -> list[str]:
+    """Files that only names make one bag, recorded as the parts of one are not: a line for each after another."""
+    filled = [part for part in parts if part.reader.message_count]
     lines = []
-    for before, part in pairwise(filled):
-        overlap_s = ns_to_seconds(before.reader.end_time - part.reader.start_time)
-        if overlap_s > MOST_OVERLAP_S:
-            lines.append(
-                f"{part.path} was recorded while {before.path} was, for {overlap_s:.1f} s: "
-                "if they are bags of their own, name each"
-            )
+    for before, part in pairwise(sorted(filled, key=lambda part: part.reader.start_time)):
+        apart_s = ns_to_seconds(part.reader.start_time - before.reader.end_time)
+        if apart_s < -MOST_OVERLAP_S:
+            how = f"while {before.path} was, for {-apart_s:.1f} s"
+        elif apart_s > MOST_PAUSE_S:
+            how = f"{apart_s:.1f} s after {before.path} had ended"
+        elif filled.index(part) < filled.index(before):
+            how = f"after {before.path}, against their numbers"
+        else:
+            continue
+        lines.append(f"{part.path} was recorded {how}: if they are bags of their own, name each")
     return lines
 
 

@@ -5,6 +5,7 @@ from os import fsencode
 from os.path import realpath
 from pathlib import Path
 
+from flatrope_planner.evaluation.replay.bag_metadata import METADATA
 from flatrope_planner.evaluation.replay.output_folder import PLANS_BAG, RESULT
 from flatrope_planner.evaluation.replay.storage_files import (
     ANY_NUMBER,
@@ -14,7 +15,6 @@ from flatrope_planner.evaluation.replay.storage_files import (
     several_bags,
     unpacked_name,
 )
-from flatrope_planner.evaluation.report.bounds import METADATA_FILE
 
 RESULT_FILES = {RESULT, PLANS_BAG}
 
@@ -63,7 +63,7 @@ def _bags_below(path: Path, seen: set[str]) -> list[Path]:
         # Whoever opens it as a bag says why it cannot be read.
         return [path]
     names = {each.name for each in inside}
-    if METADATA_FILE in names:
+    if METADATA in names:
         return [path]
     if names >= RESULT_FILES or realpath(path) in seen:
         # What an earlier replay has left is nothing to plan from.

@@ -22,6 +22,7 @@ from flatrope_planner.evaluation.replay.settings import read_settings
 from flatrope_planner.evaluation.replay.summary import summary_of
 from flatrope_planner.evaluation.replay.task import Lineup, ReplayTask
 from flatrope_planner.evaluation.replay.topics import TopicWishes
+from flatrope_planner.folder_lock import locked
 
 
 def run_replay(arguments: Namespace, cameras: dict[str, str]) -> tuple[dict[str, Any], int]:
@@ -32,18 +33,19 @@ def run_replay(arguments: Namespace, cameras: dict[str, str]) -> tuple[dict[str,
         cameras: camera of the target -> topic.
 
     Raises:
-        InputError: if there is no bag, or an option does not fit.
+        InputError: if there is no bag, an option does not fit, or another replay writes into the same folder.
         SetupError: if results cannot be written.
     """
     started_s = time.monotonic()
     tasks = _tasks(arguments, cameras)
-    results = dict(_results(tasks, arguments))
-    ordered = [results[task.name] for task in tasks]
     out: Path = arguments.out
-    summary = summary_of(ordered, [task.folder for task in tasks], wall_s=time.monotonic() - started_s)
-    with writing_to(out):
-        (out / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-        write_page(out / REPORT, summary, [task.folder for task in tasks if results[task.name]["status"] != FAILED])
+    with locked(out):
+        results = dict(_results(tasks, arguments))
+        ordered = [results[task.name] for task in tasks]
+        summary = summary_of(ordered, [task.folder for task in tasks], wall_s=time.monotonic() - started_s)
+        with writing_to(out):
+            (out / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+            write_page(out / REPORT, summary, [task.folder for task in tasks if results[task.name]["status"] != FAILED])
     return summary, sum(result["status"] == FAILED for result in ordered)
 
 

@@ -6,6 +6,7 @@ tolerance of `late_s` and the time between two pictures together. Where inputs b
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from flatrope_planner.dimensions import HISTORY_SPAN_S
 from flatrope_planner.domain import ObservationSpec
@@ -26,6 +27,25 @@ def late_s(period_s: float) -> float:
 def needed_s(spec: ObservationSpec) -> float:
     """How long inputs have to be there before the first plan."""
     return max(HISTORY_SPAN_S, (spec.frames_per_camera - 1) * spec.frame_period_s)
+
+
+@dataclass(frozen=True)
+class Hole:
+    """One stretch without a plan."""
+
+    since_s: float
+    until_s: float
+    # In words; empty where it is not known.
+    why: str
+
+    def __str__(self) -> str:
+        return f"no plan from {self.since_s:.1f} s to {self.until_s:.1f} s{f' ({self.why})' if self.why else ''}"
+
+
+def holes_in_words(holes: Sequence[Hole]) -> list[str]:
+    """A line for each of the first ones, and one for all others."""
+    more = len(holes) - NAMED_HOLES
+    return [*map(str, holes[:NAMED_HOLES]), *([f"and {more} more stretches without a plan"] if more > 0 else [])]
 
 
 class Holes:
@@ -67,15 +87,13 @@ class Holes:
         silences: dict[str, list[Silence]] = {}
         for silence in self._silences:
             silences.setdefault(silence.topic, []).append(silence)
-        found = []
+        found: list[Hole] = []
         for since_s, until_s, history_s, reason in self._suspects:
             silent_s = _overlap(silences.get(EVERYTHING, []), since_s, until_s)
             first_s = self._history_s if silent_s else history_s
             if until_s - since_s - silent_s > first_s + self._longest_s + spacing_s:
-                why = reason or _silent_sources(silences, since_s, until_s)
-                found.append(f"no plan from {since_s:.1f} s to {until_s:.1f} s{f' ({why})' if why else ''}")
-        more = len(found) - NAMED_HOLES
-        return [*found[:NAMED_HOLES], *([f"and {more} more stretches without a plan"] if more > 0 else [])]
+                found.append(Hole(since_s, until_s, reason or _silent_sources(silences, since_s, until_s)))
+        return holes_in_words(found)
 
 
 def _silent_sources(silences: Mapping[str, Sequence[Silence]], since_s: float, until_s: float) -> str:

@@ -16,7 +16,7 @@ from flatrope_planner.bringup.configuration import message_definitions
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats, ns_to_seconds
 from flatrope_planner.errors import InputError, reason
-from flatrope_planner.evaluation.bag_writer import PACKAGE
+from flatrope_planner.evaluation.bag_writer import PACKAGE, types_in
 from flatrope_planner.evaluation.replay.bag_source import RawMessage, header_stamp_ns, ros_type
 from flatrope_planner.planning.odometry import OdometrySample
 from flatrope_planner.planning.pose import Pose
@@ -28,9 +28,7 @@ def typestore_of(connections: Sequence[Connection]) -> Typestore:
     Raises:
         SetupError: if the package's own definitions are missing.
     """
-    types: dict[str, Any] = {}
-    for file in sorted(message_definitions().glob("*.msg")):
-        types.update(get_types_from_msg(file.read_text(encoding="utf-8"), f"{PACKAGE}/msg/{file.stem}"))
+    types = types_in(message_definitions())
     for connection in connections:
         described, name = connection.msgdef.format == MessageDefinitionFormat.MSG, ros_type(connection.msgtype)
         if described and name.startswith(f"{PACKAGE}/"):

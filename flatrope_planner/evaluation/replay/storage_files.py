@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flatrope_planner.errors import InputError
-from flatrope_planner.evaluation.report.bounds import METADATA_FILE
+from flatrope_planner.evaluation.replay.bag_metadata import METADATA
 
 STORAGE_NAMES = (".mcap", ".db3")
 PACKED = (".zstd", ".zst")
@@ -70,7 +70,7 @@ def is_bag(folder: Path) -> bool:
 
     Such a folder may have lost its metadata, and files with it.
     """
-    return (folder / METADATA_FILE).exists() or len(loose_bags(folder)) == 1
+    return (folder / METADATA).exists() or len(loose_bags(folder)) == 1
 
 
 def missing_parts(files: Sequence[Path]) -> list[str]:
@@ -84,9 +84,13 @@ def missing_parts(files: Sequence[Path]) -> list[str]:
 
 def several_bags(folder: Path, bags: Sequence[Path]) -> InputError:
     """The complaint that a folder holds more bags than the one that is wanted."""
-    names = [str(bag) for bag in bags[:MOST_NAMED]]
-    more = [f"and {len(bags) - MOST_NAMED} more"] if len(bags) > MOST_NAMED else []
-    return InputError(f"{folder} holds {len(bags)} bags; name one of them: {', '.join([*names, *more])}")
+    return InputError(f"{folder} holds {len(bags)} bags; name one of them: {named([str(bag) for bag in bags])}")
+
+
+def named(names: Sequence[str]) -> str:
+    """The names in words, if they are many the first ones."""
+    more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+    return ", ".join([*names[:MOST_NAMED], *more])
 
 
 def _is_one_bag(folder: Path, name: str, files: list[Path]) -> bool:

@@ -3,9 +3,8 @@
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from flatrope_planner.errors import InputError
+from flatrope_planner.vla.memory_limits import taken_by_process
 
 # A picture of 8K (7680 x 4320) in bgra8 fits twice.
 MOST_MESSAGE_BYTES = 2**28
@@ -15,18 +14,19 @@ MOST_CHUNK_BYTES = 2**30
 MOST_MEMORY_BYTES = 4 * 2**30
 # A bag that is compressed as a whole is unpacked into a file.
 MOST_FILE_BYTES = 16 * 2**30
-METADATA_FILE, MOST_METADATA_BYTES = "metadata.yaml", 4 * 2**20
-_STATE = Path("/proc/self/statm")
 
 
 @contextmanager
 def bounded(memory_bytes: int = MOST_MEMORY_BYTES) -> Iterator[None]:
     """Within, this process gets so much memory beyond what it has, and writes no larger file than allowed.
 
+    Where the system does not say how much it has, only the files are bounded.
     More raises a MemoryError or an OSError, whichever library asks for it.
     """
-    has_bytes = int(_STATE.read_text().split()[0]) * resource.getpagesize()
-    kinds = {resource.RLIMIT_AS: has_bytes + memory_bytes, resource.RLIMIT_FSIZE: MOST_FILE_BYTES}
+    kinds = {resource.RLIMIT_FSIZE: MOST_FILE_BYTES}
+    has_bytes = taken_by_process()
+    if has_bytes is not None:
+        kinds[resource.RLIMIT_AS] = has_bytes + memory_bytes
     before = {kind: resource.getrlimit(kind) for kind in kinds}
     try:
         for kind, most in kinds.items():
@@ -36,15 +36,3 @@ def bounded(memory_bytes: int = MOST_MEMORY_BYTES) -> Iterator[None]:
     finally:
         for kind, limits in before.items():
             resource.setrlimit(kind, limits)
-
-
-def check_metadata(bag: Path) -> None:
-    """Refuse a folder whose description is too large to be one.
-
-    Raises:
-        InputError: if it is.
-    """
-    file = bag / METADATA_FILE
-    if bag.is_dir() and file.is_file() and file.stat().st_size > MOST_METADATA_BYTES:
-        msg = f"{file}: {file.stat().st_size} bytes, the description of a bag has at most {MOST_METADATA_BYTES}"
-        raise InputError(msg)

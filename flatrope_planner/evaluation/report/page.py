@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from flatrope_planner.domain import Floats
+from flatrope_planner.evaluation.replay.holes import Hole, holes_in_words
 from flatrope_planner.evaluation.report.figures import latency_charts, speed_chart, steering_chart
 from flatrope_planner.evaluation.report.frame import ASSETS, Frame, template
+from flatrope_planner.evaluation.report.idle_stretches import idle_stretches
 from flatrope_planner.evaluation.report.pictures import Eye, embedded_picture
 from flatrope_planner.evaluation.report.recording import Recording, read_recording
 from flatrope_planner.evaluation.report.shapes import Shape
@@ -42,6 +44,11 @@ class _Drive:
     ticks: list[Tick]
 
     @property
+    def idle(self) -> list[Hole]:
+        """Stretches without a plan."""
+        return idle_stretches(self.recording, self.scenes, self.ticks)
+
+    @property
     def cameras(self) -> list[str]:
         """The widest view first."""
 
@@ -71,6 +78,7 @@ def _page(drive: _Drive, summary: dict[str, Any]) -> str:
     )
     body = template(ASSETS / "page.html").substitute(
         scenes=_scene_table(summary),
+        idle="".join(f'<p class="note">{escape(line)}</p>' for line in holes_in_words(drive.idle)),
         speed=speed_chart(recording, scenes, ticks),
         steering=steering_chart(recording, scenes, ticks),
         strips="".join(_strips(drive)),

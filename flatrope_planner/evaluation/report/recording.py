@@ -16,7 +16,7 @@ from flatrope_planner.domain import Floats, seconds_to_ns
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.evaluation.replay.bag_source import BagSource
 from flatrope_planner.evaluation.replay.bags import the_bag_at
-from flatrope_planner.evaluation.replay.messages import read, typestore_of
+from flatrope_planner.evaluation.replay.messages import nanoseconds, odometry_sample, placed, read, typestore_of
 from flatrope_planner.evaluation.report.bounds import MOST_MEMORY_BYTES, bounded
 from flatrope_planner.evaluation.report.shapes import Shape, shapes_of
 from flatrope_planner.planning.odometry import OdometrySample
@@ -24,6 +24,8 @@ from flatrope_planner.planning.pose import Pose
 from flatrope_planner.simulation.scene_name import scene_name
 
 STAGES = ("vision", "prefill", "reasoning", "action", "total")
+# Of a planner's status those that may keep it from planning, causes first.
+TASKS = ("model", "lifecycle", "inputs", "clock", "planning", "plans")
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ class Recording:
     intrinsics: dict[str, tuple[Floats, int]] = field(default_factory=dict)
     # Child frame -> pose in its parent, of the transforms that never change.
     mounts: dict[str, Pose] = field(default_factory=dict)
+    # When the planner told of its state (ns), and what was wrong then, "" for nothing.
+    problems: list[tuple[int, str]] = field(default_factory=list)
     # Topic of markers -> stamp (ns) and the shapes that hold from then on.
     scenery: dict[str, list[tuple[int, tuple[Shape, ...]]]] = field(default_factory=dict)
     # Names of the scenes in the order in which they began.
@@ -144,45 +148,19 @@ def _take_in(recording: Recording, source: BagSource) -> None:
     recording.missing += source.notes
 
 
-def stamp_ns(stamp: Any) -> int:
-    """A builtin_interfaces/Time or Duration in whole nanoseconds."""
-    return int(stamp.sec) * NANOSECONDS_PER_SECOND + int(stamp.nanosec)
-
-
-def _vector(value: Any) -> Floats:
-    return np.array([value.x, value.y, value.z], dtype=np.float64)
-
-
-def _quaternion(value: Any) -> Floats:
-    return np.array([value.x, value.y, value.z, value.w], dtype=np.float64)
-
-
-def _pose(position: Any, orientation: Any) -> Pose:
-    return Pose(float(position.x), float(position.y), float(position.z), _quaternion(orientation))
-
-
 def _add_odometry(recording: Recording, _topic: str, _log_ns: int, message: Any) -> None:
-    pose, twist = message.pose.pose, message.twist.twist
-    recording.odometry.append(
-        OdometrySample(
-            stamp_ns(message.header.stamp),
-            _vector(pose.position),
-            _quaternion(pose.orientation),
-            _vector(twist.linear),
-            float(twist.angular.z),
-        )
-    )
+    recording.odometry.append(odometry_sample(message))
 
 
 def _add_plan(recording: Recording, topic: str, _log_ns: int, message: Any) -> None:
     points = message.points
-    poses = [_pose(point.pose.position, point.pose.orientation) for point in points]
+    poses = [placed(point.pose.position, point.pose.orientation) for point in points]
     plan = RecordedPlan(
-        t0_ns=stamp_ns(message.header.stamp),
-        ego_pose=_pose(message.ego_pose.position, message.ego_pose.orientation),
+        t0_ns=nanoseconds(message.header.stamp),
+        ego_pose=placed(message.ego_pose.position, message.ego_pose.orientation),
         position_m=np.array([pose.position_m for pose in poses]).reshape(-1, 3),
         yaw_rad=np.array([pose.yaw_rad for pose in poses]),
-        time_s=np.array([stamp_ns(point.time_from_start) / NANOSECONDS_PER_SECOND for point in points]),
+        time_s=np.array([nanoseconds(point.time_from_start) / NANOSECONDS_PER_SECOND for point in points]),
         speed_mps=np.array([point.speed for point in points]),
         curvature=np.array([point.curvature for point in points]),
         fallback_reason=message.status_reason,
@@ -193,7 +171,7 @@ def _add_plan(recording: Recording, topic: str, _log_ns: int, message: Any) -> N
 
 def _add_rationale(recording: Recording, topic: str, _log_ns: int, message: Any) -> None:
     texts = recording.reference_rationales if _is_reference(topic) else recording.rationales
-    texts[stamp_ns(message.header.stamp)] = message.text
+    texts[nanoseconds(message.header.stamp)] = message.text
 
 
 def _is_reference(topic: str) -> bool:
@@ -201,7 +179,7 @@ def _is_reference(topic: str) -> bool:
 
 
 def _add_costs(recording: Recording, _topic: str, _log_ns: int, message: Any) -> None:
-    recording.costs[stamp_ns(message.header.stamp)] = RecordedCosts(
+    recording.costs[nanoseconds(message.header.stamp)] = RecordedCosts(
         {stage: float(getattr(message, f"{stage}_ms")) for stage in STAGES},
         float(message.observation_age_ms),
         float(message.mean_acceptance_length),
@@ -216,7 +194,7 @@ def _camera_of(topic: str) -> str:
 
 
 def _add_picture(recording: Recording, topic: str, _log_ns: int, message: Any) -> None:
-    picture = RecordedPicture(stamp_ns(message.header.stamp), bytes(message.data))
+    picture = RecordedPicture(nanoseconds(message.header.stamp), bytes(message.data))
     recording.pictures.setdefault(_camera_of(topic), []).append(picture)
 
 
@@ -225,8 +203,8 @@ def _add_intrinsics(recording: Recording, topic: str, _log_ns: int, message: Any
 
 
 def _add_mount(recording: Recording, _topic: str, _log_ns: int, message: Any) -> None:
-    placed = message.transform
-    recording.mounts[message.child_frame_id] = _pose(placed.translation, placed.rotation)
+    mount = message.transform
+    recording.mounts[message.child_frame_id] = placed(mount.translation, mount.rotation)
 
 
 def _add_static_mounts(recording: Recording, topic: str, log_ns: int, message: Any) -> None:
@@ -250,10 +228,20 @@ def _outcome(told: Mapping[str, Any], log_ns: int) -> RecordedOutcome:
     return RecordedOutcome(scene, ended_ns, "success" if told["success"] else ", ".join(told["failures"]))
 
 
+def _add_problem(recording: Recording, topic: str, _log_ns: int, message: Any) -> None:
+    """The worst of what a planner says of itself, of several the first in the order in which one leads to another."""
+    if topic.endswith("/output/status"):
+        told = {status.name.rpartition(": ")[2]: status for status in message.status}
+        wrong = [(told[task].level, task) for task in TASKS if task in told and told[task].level > 0]
+        _, worst = max(wrong, key=lambda each: each[0], default=(0, ""))
+        problem = f"{worst}: {told[worst].message}" if worst else ""
+        recording.problems.append((nanoseconds(message.header.stamp), problem))
+
+
 def _add_scenery(recording: Recording, topic: str, log_ns: int, message: Any) -> None:
     if message.markers:
         shapes = tuple(shape for marker in message.markers for shape in shapes_of(marker))
-        since_ns = stamp_ns(message.markers[0].header.stamp) or log_ns
+        since_ns = nanoseconds(message.markers[0].header.stamp) or log_ns
         recording.scenery.setdefault(topic, []).append((since_ns, shapes))
 
 
@@ -266,6 +254,7 @@ _READERS: dict[str, Callable[[Recording, str, int, Any], None]] = {
     "sensor_msgs/msg/CameraInfo": _add_intrinsics,
     "geometry_msgs/msg/TransformStamped": _add_mount,
     "tf2_msgs/msg/TFMessage": _add_static_mounts,
+    "diagnostic_msgs/msg/DiagnosticArray": _add_problem,
     "visualization_msgs/msg/MarkerArray": _add_scenery,
     "std_msgs/msg/String": _add_text,
 }

@@ -7,9 +7,7 @@ from itertools import pairwise
 from flatrope_planner.dimensions import CAMERA_NAMES
 from flatrope_planner.errors import InputError
 
-# By index: the order of pictures in a prompt.
-CAMERAS = CAMERA_NAMES
-# What a prompt with labels calls them (Alpamayo 1.5).
+# What a prompt with labels calls them (Alpamayo 1.5), in the order of `CAMERA_NAMES`, which is that of its pictures.
 LABELS = (
     "Front left camera",
     "Front camera",
@@ -35,10 +33,10 @@ def camera_index(name: str) -> int:
         InputError: for a name that is none.
     """
     plain = _DECORATION.sub("", _DECORATION.sub("", name.lower()))
-    if plain not in CAMERAS:
-        msg = f"cameras: Alpamayo knows no {name!r}, expected some of {', '.join(CAMERAS)}"
+    if plain not in CAMERA_NAMES:
+        msg = f"cameras: Alpamayo knows no {name!r}, expected some of {', '.join(CAMERA_NAMES)}"
         raise InputError(msg)
-    return CAMERAS.index(plain)
+    return CAMERA_NAMES.index(plain)
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
