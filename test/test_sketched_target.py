@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sketched_onevl
 import torch
+from pretended_gpu import GPU, pretended_gpu
 from sketched_onevl import SketchedOneVl
 from test_alpamayo_exactness import bits
 from tiny_alpamayo import picture, write_backbone
@@ -89,6 +90,18 @@ def test_it_writes_what_transformers_writes_whatever_is_proposed(folder: Path) -
     assert self_test(target, prompt, 9) == []
     # What drafts learn from.
     assert trace_of(target, prompt, plain.token_ids).tapped.shape[0] == 2
+
+
+@pytest.mark.usefixtures("registered")
+def test_it_writes_the_same_on_a_gpu(folder: Path) -> None:
+    written = []
+    for device in ("cpu", "auto"):
+        with pretended_gpu():
+            target = targets.load_target(folder, (1,), replace(HOW, device=device))
+            assert (target.device == GPU) == (device == "auto")
+            target.token_budget = 4
+            written.append(Decoder(target, None, 8).decode(target.prepare(moment())).token_ids)
+    assert written[0] == written[1]
 
 
 @pytest.mark.usefixtures("registered")
