@@ -149,14 +149,16 @@ def test_its_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("registered")
-def test_capture_says_when_it_has_nothing_to_show(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_capture_says_when_it_has_nothing_to_show(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def load(folder: Path, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
         return SketchedOneVl.load(folder, tapped_layers, replace(running, cameras=("roof", "front_wide")))
 
     monkeypatch.setitem(targets.LOADERS, "qwen3_vl", load)
     monkeypatch.setattr(sketched_onevl, "CAMERA_NAMES", ("roof", "front_wide"))
     with pytest.raises(InputError, match="looks at roof, front_wide; the simulator shows front_wide, front_tele "):
-        capture_command._target(str(folder), "cpu")
+        capture_command._target(capture_command.CaptureOptions(tmp_path, str(folder), device="cpu"))
 
 
 @pytest.mark.usefixtures("registered")

@@ -30,12 +30,12 @@ from flatrope_planner.evaluation.decode_scores import (
 )
 from flatrope_planner.evaluation.generate_reference import GenerateReference, nano_inputs, nano_rules
 from flatrope_planner.evaluation.nano_weights import check_nano_weights
-from flatrope_planner.evaluation.workers import run_in_workers
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, UNSEEN_FAMILIES, Family, Split
 from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
 from flatrope_planner.training.collection import collect
 from flatrope_planner.vla.nano import NanoPrompt, NanoState, NanoTarget
+from flatrope_planner.workers import run_in_workers
 
 # Scenes of a split: val has trained families with seeds of their own, on-shelf trained families outside the trained
 # ranges, off-shelf the families never trained on.

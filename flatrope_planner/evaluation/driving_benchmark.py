@@ -13,10 +13,11 @@ from typing import Any
 
 from flatrope_planner.errors import InputError
 from flatrope_planner.evaluation.closed_loop import Episode, Pilot, PlannerPilot, ReferencePilot, drive
+from flatrope_planner.evaluation.nano_of_worker import nano_of_this_worker
 from flatrope_planner.evaluation.nano_weights import check_nano_weights
-from flatrope_planner.evaluation.workers import nano_of_this_worker, run_in_workers
 from flatrope_planner.progress import with_progress
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, UNSEEN_FAMILIES, Family, Split, World
+from flatrope_planner.workers import run_in_workers
 
 NANO, BLIND, REFERENCE = DRIVERS = ("nano", "blind", "reference")
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from flatrope_planner.domain import CameraFrame, Decision, EgoHistory, Floats, Observation, Plan, seconds_to_ns
+from flatrope_planner.evaluation.nano_of_worker import nano_of_this_worker
 from flatrope_planner.evaluation.nano_weights import check_nano_weights
-from flatrope_planner.evaluation.workers import nano_of_this_worker, run_in_workers
 from flatrope_planner.planning.observation import ObservationSpec
 from flatrope_planner.planning.stated_decision import decision_of
 from flatrope_planner.progress import with_progress
@@ -24,6 +24,7 @@ from flatrope_planner.training.samples import TrainingSample
 from flatrope_planner.vla.loading import NANO, VlaPlanner, load_planner
 from flatrope_planner.vla.nano import NanoPrompt, NanoTarget
 from flatrope_planner.vla.pictures import decode_picture
+from flatrope_planner.workers import run_in_workers
 
 # Far enough behind zero that every frame of the history has a stamp.
 T0_S = 10.0

@@ -15,13 +15,13 @@ import torch
 
 from flatrope_planner.errors import InputError
 from flatrope_planner.evaluation.clip_texts import Clip, read_clips
-from flatrope_planner.evaluation.workers import run_in_workers
 from flatrope_planner.progress import with_progress
 from flatrope_planner.speculation.block_drafter import Shape
 from flatrope_planner.speculation.candidates import ROOT, Candidates
 from flatrope_planner.speculation.context_counts import ContextCounts
 from flatrope_planner.speculation.rationale_corpus import RationaleCorpus
 from flatrope_planner.speculation.retrieval_drafter import RetrievalDrafter
+from flatrope_planner.workers import run_in_workers
 
 FOLDS = 10
 DEPTH = 16

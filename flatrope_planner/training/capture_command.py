@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 
 from flatrope_planner.arguments import COUNT, JOBS, add_device_argument, add_target_argument, output_folder
@@ -20,6 +19,7 @@ from flatrope_planner.training.collection import collect
 from flatrope_planner.training.traces import Trace, TraceHeader, write_drive, write_header
 from flatrope_planner.vla.target import Running, VlaTarget
 from flatrope_planner.vla.targets import NANO, find_target, load_target
+from flatrope_planner.workers import run_in_workers
 
 # Seeds that nano was neither shown nor has practised on.
 FIRST_SEED = 10_000
@@ -79,12 +79,11 @@ def capture(options: CaptureOptions) -> Mapping[str, object]:
     jobs = options.jobs or (JOBS_ON_CPU if Running(device=options.device).place().type == "cpu" else 1)
     seeds = range(FIRST_SEED, FIRST_SEED + options.episodes)
     drives = [_Drive(family, seed, options) for seed in seeds for family in TRAINED_FAMILIES]
-    # A fresh interpreter: forking one in which PyTorch runs threads may hang.
-    with locked(options.out), get_context("spawn").Pool(jobs) as pool:
-        # Not here: a target of this process would take memory beside those that drive.
-        write_header(options.out, pool.apply(_header, (options,)))
+    with locked(options.out):
         missing = [drive for drive in drives if not drive.path.exists()]
-        for _ in with_progress(pool.imap_unordered(_capture, missing), len(missing), "drives"):
+        # The target is looked at there even if nothing is missing: here it would take memory beside those that drive.
+        work = run_in_workers(_capture, missing, jobs) if missing else run_in_workers(_check, [options], 1)
+        for _ in with_progress(work, len(missing), "drives"):
             pass
     print(f"{options.out}: {len(drives)} drives, {len(missing)} of them new; `flatrope train draft` learns from them")
     return {"drives": len(drives), "captured": len(missing), "out": str(options.out)}
@@ -102,12 +101,12 @@ def header_of(target: VlaTarget) -> TraceHeader:
     )
 
 
-def _header(options: CaptureOptions) -> TraceHeader:
-    return header_of(_target(options.target, options.device))
+def _check(options: CaptureOptions) -> None:
+    _target(options)
 
 
 def _capture(drive: _Drive) -> None:
-    target = _target(drive.options.target, drive.options.device)
+    target = _target(drive.options)
     decoder = Decoder(target)
     traces: list[Trace] = []
 
@@ -125,16 +124,21 @@ def _capture(drive: _Drive) -> None:
 
 
 @cache
-def _target(name: str, device: str) -> VlaTarget:
-    """The target, loaded once in each process; it sees those of the simulator's cameras that it knows."""
+def _target(options: CaptureOptions) -> VlaTarget:
+    """The target, loaded once in each process; it sees those of the simulator's cameras that it knows.
+
+    Raises:
+        InputError: when the folder holds traces of another one.
+    """
     import torch
 
     torch.set_num_threads(1)
-    running = Running(SIMULATED_CAMERAS, device=device, refuses_unknown=False)
-    target = load_target(find_target(name), running=running)
+    running = Running(SIMULATED_CAMERAS, device=options.device, refuses_unknown=False)
+    target = load_target(find_target(options.target), running=running)
     cameras = target.observation_spec.cameras
     if not set(cameras) <= set(SIMULATED_CAMERAS):
         shown = ", ".join(SIMULATED_CAMERAS)
-        msg = f"{name}: looks at {', '.join(cameras)}; the simulator shows {shown} and no others"
+        msg = f"{options.target}: looks at {', '.join(cameras)}; the simulator shows {shown} and no others"
         raise InputError(msg)
+    write_header(options.out, header_of(target))
     return target.tapping(target.draft_layers)

@@ -1,10 +1,8 @@
 """Makes the training samples: episodes of all trained families, in parallel, each written once."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 
 from flatrope_planner.planning.observation import ObservationSpec
@@ -13,6 +11,10 @@ from flatrope_planner.simulation.world import TRAINED_FAMILIES, Family, Split
 from flatrope_planner.training.collection import Student, collect
 from flatrope_planner.training.samples import shard_path, write_shard
 from flatrope_planner.vla.loading import load_planner
+from flatrope_planner.workers import run_in_workers
+
+# So that what is trained on beside it is not slowed down.
+NICENESS = 5
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,9 @@ def make_samples(drives: Drives, jobs: int) -> int:
     missing = [task for task in wanted if not shard_path(drives.directory, task.family.value, task.seed).exists()]
     if not missing:
         return 0
-    # A fresh interpreter: forking one in which PyTorch runs threads may hang.
-    with get_context("spawn").Pool(jobs, initializer=_be_nice) as pool:
-        for _ in with_progress(pool.imap_unordered(_make, missing, chunksize=4), len(missing), "episodes"):
-            pass
+    for _ in with_progress(run_in_workers(_make, missing, jobs, NICENESS), len(missing), "episodes"):
+        pass
     return len(missing)
-
-
-def _be_nice() -> None:
-    os.nice(5)
 
 
 def _make(task: _Episode) -> None:

@@ -4,6 +4,7 @@ A folder of traces holds `traces.json` and one safetensors file for each drive. 
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -77,7 +78,10 @@ def write_header(directory: Path, header: TraceHeader) -> None:
             msg = f"{path}: traces of another target, or of other layers; use an empty folder"
             raise InputError(msg)
         return
-    path.write_text(json.dumps({"format": FORMAT, **asdict(header)}, indent=1) + "\n", encoding="utf-8")
+    # Several processes may begin at once; none shall read what another has half written.
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(json.dumps({"format": FORMAT, **asdict(header)}, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
 
 
 def read_header(directory: Path) -> TraceHeader:

@@ -1,18 +1,16 @@
 """Replays many bags on several processes: one that breaks does not stop the others, nor does one that dies."""
 
 import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from threading import Thread
 from typing import Any
 
 from flatrope_planner.errors import on_one_line
 from flatrope_planner.evaluation.replay.bag_result import FAILED, replayed
 from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask, contestants_of
+from flatrope_planner.workers import begin_work, deaf_to_interrupts
 
 Result = dict[str, Any]
 Work = Callable[[ReplayTask, Callable[[float], None]], Result]
@@ -50,7 +48,9 @@ def replay_all(
         with ProcessPoolExecutor(
             min(jobs, len(batch)), context, initializer=_begin, initargs=(shares, abandoned)
         ) as pool:
-            futures: dict[Future[Result], int] = {pool.submit(_work, work, n, task): n for n, task in batch.items()}
+            # Asked to end at the terminal, all processes would hear it: it is this one that tells the others.
+            with deaf_to_interrupts():
+                futures: dict[Future[Result], int] = {pool.submit(_work, work, n, task): n for n, task in batch.items()}
             try:
                 for future in _finished(futures, partial(_tell, told, shares, sizes)):
                     number = futures[future]
@@ -85,18 +85,8 @@ def _tell(told: Callable[[float], None], shares: Any, sizes: Sequence[int]) -> N
 
 
 def _begin(shares: Any, abandoned: Any) -> None:
-    # Asked to end at the terminal, all processes hear it: it is the first one that tells the others.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Killed, it tells nobody.
-    Thread(target=_end_with_parent, daemon=True).start()
+    begin_work()
     _SHARED[:] = [shares, abandoned]
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _work(work: Work, number: int, task: ReplayTask) -> Result:

@@ -1,0 +1,74 @@
+"""Independent tasks spread over processes, none of which outlives this one or speaks when it is interrupted."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from threading import Thread
+from typing import TypeVar
+
+from flatrope_planner.errors import InputError, SetupError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def run_in_workers(work: Callable[[T], R], tasks: Sequence[T], jobs: int, niceness: int = 0) -> Iterator[tuple[T, R]]:
+    """Each task with its result, as they are done. Whoever stops early gives up the work in hand.
+
+    Args:
+        work: does a task, in a process of its own.
+        tasks: what there is to do.
+        jobs: processes at work.
+        niceness: how far they stand back for other processes.
+
+    Raises:
+        InputError: if there is nothing to do, or nobody to do it.
+        SetupError: if a process dies.
+    """
+    if jobs < 1 or not tasks:
+        msg = f"there must be work and at least 1 job, got {len(tasks)} tasks and {jobs} jobs"
+        raise InputError(msg)
+    # Forked copies of a process that has started threads may hang.
+    context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
+    with ProcessPoolExecutor(jobs, context, initializer=begin_work, initargs=(niceness,)) as pool:
+        with deaf_to_interrupts():
+            futures = {pool.submit(work, task): task for task in tasks}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BrokenProcessPool as err:
+            msg = f"one of {jobs} processes at work has died; was there enough memory for all? Try with fewer jobs"
+            raise SetupError(msg) from err
+        except BaseException:
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Processes started within never hear Ctrl-C, which a terminal sends to all; this one hears it afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def begin_work(niceness: int = 0) -> None:
+    """To be called first in a process at work: it ends when the one that has started it does, killed or not."""
+    os.nice(niceness)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
