@@ -1,4 +1,4 @@
-"""Arguments of the command line: what a command could not use is refused before its work, in one line."""
+"""Arguments as users write them: what a command could not use is refused before its work, in one line."""
 
 import math
 import os
@@ -46,13 +46,25 @@ def real_number(least: float, most: float) -> Callable[[str], float]:
     return convert
 
 
+def user_path(name: str | Path) -> Path:
+    """The path with `~` for the home folder, which shells leave as it is behind `:=` and in parameter files.
+
+    Where nobody has such a home, it stays as it was written, and is not there.
+    """
+    path = Path(name)
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
+
+
 def output_folder(text: str) -> Path:
     """A folder to write into, which need not exist yet.
 
     Raises:
         ArgumentTypeError: when it is a file, lies below one, or may not be written to.
     """
-    path = Path(text)
+    path = user_path(text)
     nearest = next((folder for folder in (path, *path.absolute().parents) if folder.exists()), path)
     if not nearest.is_dir():
         msg = f"{nearest} is a file, expected a folder to write into"

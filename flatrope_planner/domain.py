@@ -99,6 +99,23 @@ class ObservationSpec:
     # Whether a route hint is told to it at all.
     reads_commands: bool = True
 
+    def check(self, observation: Observation) -> None:
+        """Compare an observation with it.
+
+        Raises:
+            InputError: when it has other cameras, not this many pictures of each, or not the oldest first.
+        """
+        taken = {name: len(pictures) for name, pictures in observation.frames.items()}
+        wanted = dict.fromkeys(self.cameras, self.frames_per_camera)
+        if taken != wanted:
+            msg = f"observation: pictures {taken}, expected {wanted}"
+            raise InputError(msg)
+        for camera, frames in observation.frames.items():
+            stamps = [frame.stamp_ns for frame in frames]
+            if stamps != sorted(stamps):
+                msg = f"observation: pictures of {camera} at {stamps} ns, expected the oldest first"
+                raise InputError(msg)
+
 
 @dataclass(frozen=True)
 class Trajectory:

@@ -11,15 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
 from transformers import Qwen3VLForConditionalGeneration
 
-from flatrope_planner.dimensions import HISTORY_PERIOD_S
+from flatrope_planner.dimensions import CAMERA_NAMES, HISTORY_PERIOD_S
 from flatrope_planner.domain import Floats, Image, Observation, ObservationSpec, Trajectory
 from flatrope_planner.errors import InputError
 from flatrope_planner.vla import tokenizer as tok
+from flatrope_planner.vla.alpamayo.backbone import load_backbone
 from flatrope_planner.vla.alpamayo.pictures import resized, target_size
 from flatrope_planner.vla.autovla.trajectory import trajectory_of
+from flatrope_planner.vla.checkpoint.fields import Section
+from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
+from flatrope_planner.vla.checkpoint.tokenizer_file import read_tokenizer
+from flatrope_planner.vla.checkpoint.weights import load_weights, new_network
 from flatrope_planner.vla.config import MERGE, PATCH_PX
 from flatrope_planner.vla.prompt import PictureSlot, PromptTokens, mrope_positions
 from flatrope_planner.vla.reading import Reader
@@ -34,6 +38,7 @@ QUESTION = "Predict the waypoints of the ego vehicle. "
 # Of the assistant's turn, and read at once: latent tokens, and how an answer begins.
 PREFILLED = "vvvvll<answer>[["
 PIXELS = (4096, 16384)
+MOST_WRITTEN = 256
 FIGURES = re.compile(r"(-?\d+(?:\.\d+)?), *(-?\d+(?:\.\d+)?)\]")
 
 
@@ -47,21 +52,27 @@ class SketchedOneVl(VlaTarget):
         cameras: tuple[str, ...],
         tapped_layers: tuple[int, ...] = (),
     ) -> None:
-        rules = Rules((tokenizer.special(tok.IM_END),), range(0))
+        # Published vocabularies have more rows than tokens.
+        unused = range(tokenizer.size, vlm.config.text_config.vocab_size)
+        rules = Rules((tokenizer.special(tok.IM_END),), unused)
         reader = Reader(vlm.eval(), tokenizer.special(tok.IMAGE_PAD))
-        super().__init__(reader, tokenizer, rules, Room(4096, 256), tapped_layers)
-        self.token_budget = 256
+        super().__init__(reader, tokenizer, rules, Room(4096, MOST_WRITTEN), tapped_layers)
+        self.token_budget = MOST_WRITTEN
         self._spec = ObservationSpec(cameras, 1, 0.1)
         self._encoder = cache(partial(VisionEncoder, vlm.model.visual))
         self.vision_cache = VisionCache(self._encode, capacity_for(self._spec))
 
     @classmethod
-    def load(cls, folder: Path | None, tapped_layers: tuple[int, ...], running: Running) -> "SketchedOneVl":
-        assert folder is not None
-        precision = running.precision or torch.float32
-        vlm = Qwen3VLForConditionalGeneration.from_pretrained(folder, dtype=precision).to(running.place())
-        tokenizer = TextTokenizer(Tokenizer.from_file(str(folder / tok.TOKENIZER_FILE)))
-        return cls(vlm, tokenizer, running.cameras or ("front_wide",), tapped_layers)
+    def load(cls, folder: Path, tapped_layers: tuple[int, ...], running: Running) -> "SketchedOneVl":
+        path = folder / CONFIG_FILE
+        cameras = running.known_to(CAMERA_NAMES.__contains__) or ("front_wide",)
+        tokenizer = TextTokenizer(read_tokenizer(folder / tok.TOKENIZER_FILE, "a OneVL"))
+        whole = Section(path, read_json(path))
+        config = load_backbone(folder, whole.section("text_config").whole("vocab_size"))
+        precision = running.computes_with(whole.text("dtype", "bfloat16"), f"{path}: dtype")
+        vlm = new_network(lambda: Qwen3VLForConditionalGeneration(config), f"{path}: no network can be made of it")
+        load_weights(vlm, folder, precision, running.place())
+        return cls(vlm, tokenizer, cameras, tapped_layers)
 
     def tapping(self, layers: tuple[int, ...]) -> "SketchedOneVl":
         assert isinstance(self.vlm, Qwen3VLForConditionalGeneration)
@@ -73,8 +84,10 @@ class SketchedOneVl(VlaTarget):
 
     @torch.inference_mode()
     def prepare(self, observation: Observation) -> VlaPrompt:
+        self._spec.check(observation)
         frames = [observation.frames[camera][-1] for camera in self._spec.cameras]
         seen = [self.vision_cache.features(frame.image, frame.stamp_ns) for frame in frames]
+        self.vision_cache.forget_unlike(observation)
         sizes = [self._size(frame.image) for frame in frames]
         slots = [PictureSlot(height // PATCH_PX // MERGE, width // PATCH_PX // MERGE) for height, width in sizes]
         shown = "".join(f"{tok.VISION_START}{tok.IMAGE_PAD * slot.tokens}{tok.VISION_END}" for slot in slots)
@@ -82,13 +95,10 @@ class SketchedOneVl(VlaTarget):
         turns = f"{tok.IM_START}user\n{shown}{way}{QUESTION}{tok.IM_END}\n{tok.IM_START}assistant\n{PREFILLED}"
         ids = np.array(self._tokenizer.encode(turns))
         tokens = PromptTokens(ids, mrope_positions(ids, self.image_pad, [slot.places for slot in slots]), ())
-        levels = zip(*(features.deepstack for features in seen), strict=True)
-        features = VisionFeatures(
-            torch.cat([features.tokens for features in seen], dim=1), tuple(torch.cat(level, dim=1) for level in levels)
-        )
         history = observation.ego_history
         position, rotation = torch.from_numpy(history.position_m), torch.from_numpy(history.rotation)
-        return VlaPrompt(tokens, features, estimate_speed(position, rotation, HISTORY_PERIOD_S))
+        speed_mps = estimate_speed(position, rotation, HISTORY_PERIOD_S)
+        return VlaPrompt(tokens, VisionFeatures.joined(seen), speed_mps)
 
     def act(self, state: VlaState, seed: int | None, samples: int = 1) -> tuple[Trajectory, ...]:
         del seed
@@ -100,8 +110,8 @@ class SketchedOneVl(VlaTarget):
 
     def _encode(self, image: Image) -> VisionFeatures:
         height, width = self._size(image)
-        encoder = self._encoder((height // PATCH_PX, width // PATCH_PX))
-        features: VisionFeatures = encoder(torch.from_numpy(resized(image, (height, width)))[None])
+        encoder = self._encoder((height // PATCH_PX, width // PATCH_PX)).to(self.device)
+        features: VisionFeatures = encoder(torch.from_numpy(resized(image, (height, width)))[None].to(self.device))
         return features
 
 

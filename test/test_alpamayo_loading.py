@@ -98,6 +98,8 @@ CONFIG_FAULTS: list[tuple[dict[str, object], str]] = [
     ({"vocab_size": 4711}, r"tokenizer\.json: \d+ tokens, expected 4711 \(vocab_size of .*config\.json\)"),
     ({"traj_token_start_idx": 7}, r"tokenizer\.json: token <i0> has the id \d+, expected 7"),
     ({"traj_token_ids__history": 9}, r"token <\|traj_history\|> has the id \d+, expected 9"),
+    ({"action_space_cfg__accel_std": 0}, "accel_std is 0, expected a number above zero"),
+    ({"action_space_cfg__curvature_std": -0.026}, "curvature_std is -0.026, expected a number above zero"),
     ({"model_dtype": "int8"}, r"model_dtype is 'int8', expected float32, bfloat16; or ask for one"),
 ]
 
@@ -184,6 +186,29 @@ def test_files_that_are_missing_or_damaged(folder: Path) -> None:
     assert "vlm_name_or_path is '../backbone'; expected its config.json in" in complaint_of(folder)
     (folder / "config.json").write_text("{")
     assert "config.json: expected a JSON file of the checkpoint" in complaint_of(folder)
+
+
+@pytest.mark.parametrize("mark", ["<|im_end|>", "<|vision_start|>", "<|image_pad|>"])
+def test_a_tokenizer_of_another_model(folder: Path, mark: str) -> None:
+    path = folder.parent / "backbone" / "tokenizer.json"
+    path.write_text(path.read_text().replace(mark, "<|other|>"))
+    # Else the mark would be spelt out in letters.
+    assert f"tokenizer.json: no token {mark}, expected the tokenizer of a Qwen3-VL" in complaint_of(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", WEIGHTS, "../backbone/tokenizer.json"])
+def test_what_git_left_in_place_of_a_large_file(folder: Path, name: str) -> None:
+    (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 16000000\n")
+    with pytest.raises(SetupError, match=r"a pointer of Git LFS, expected the file itself: `git lfs pull`") as caught:
+        load_planner(str(folder))
+    assert Path(name).name in str(caught.value)
+
+
+@pytest.mark.parametrize("device", ["gpu", "meta", "mps", "cuda:-1", "cuda:99", ""])
+def test_a_device_that_is_none(folder: Path, device: str) -> None:
+    with pytest.raises(InputError, match=f"^device is '{device}', ") as caught:
+        AlpamayoTarget.load(folder, running=Running(device=device))
+    assert "\n" not in str(caught.value)
 
 
 def test_weights_that_do_not_fit(folder: Path) -> None:
@@ -277,12 +302,14 @@ def test_a_checkpoint_with_its_own_tokenizer(folder: Path) -> None:
     assert AlpamayoTarget.load(folder).prepare(observation(CASES["standing"])).token_ids == prompts[0]
 
 
-def test_targets_are_found_by_name(whole: Path, folder: Path) -> None:
+def test_targets_are_found_by_name(whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_target("nano") is None
     assert find_target(str(folder)) == folder
+    monkeypatch.setenv("HOME", str(folder.parent))
+    assert find_target("~/checkpoint/") == folder
     with pytest.raises(InputError, match=r"no target 'nvidia/Alpamayo-R9': .* `hf download nvidia/Alpamayo-R9`$"):
         find_target("nvidia/Alpamayo-R9")
-    for name in ("", "./R9", "/models/R9", "~nobody/R9", "a b"):
+    for name in ("", "./R9", "/models/R9", "~nobody/R9", "~no_such_user/R9", "a b"):
         with pytest.raises(InputError, match=r"no such folder and nothing in the cache; expected nano, or .* cache$"):
             find_target(name)
     target = load_target(whole / "checkpoint", (1,))
@@ -324,7 +351,7 @@ def test_a_planner_plans_with_a_checkpoint(whole: Path) -> None:
     [
         (
             ("front", "front_tele"),
-            "camera 'front': Alpamayo has none of this name, expected some of cross_left",
+            "cameras: Alpamayo knows no 'front', expected some of cross_left",
         ),
         (("front_wide", "front_wide_120"), "cameras: front_wide and front_wide_120 are the same one"),
     ],
@@ -341,7 +368,7 @@ def test_observations_that_are_not_as_asked_for(whole: Path) -> None:
     faults: list[tuple[dict[str, tuple[CameraFrame, ...]], str]] = [
         ({"front_wide": wide, "front_tele": tele[:2]}, "expected equally many of some of front_wide, front_tele"),
         ({"cross_left": wide}, "expected equally many of some of front_wide, front_tele"),
-        ({"windscreen": wide}, "camera 'windscreen': Alpamayo has none of this name"),
+        ({"windscreen": wide}, "cameras: Alpamayo knows no 'windscreen'"),
         ({"front_wide": wide[::-1]}, "expected the oldest first"),
         ({}, "cameras: none, expected at least one"),
     ]

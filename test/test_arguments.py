@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flatrope_planner.arguments import JOBS, SEED, output_folder, real_number, whole_number
+from flatrope_planner.arguments import JOBS, SEED, output_folder, real_number, user_path, whole_number
 
 
 @pytest.mark.parametrize("text", ["0", "-2", "many", "1.5", "nan", ""])
@@ -35,6 +35,14 @@ def test_a_folder_to_write_into_need_not_exist_yet(tmp_path: Path) -> None:
     assert output_folder(str(tmp_path / "a" / "b")) == tmp_path / "a" / "b"
     assert output_folder("never/made") == Path("never/made")
     assert not Path("never").exists()
+
+
+def test_a_tilde_is_the_home_folder_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert user_path("~/bags/drive") == tmp_path / "bags" / "drive"
+    assert output_folder("~/out") == tmp_path / "out"
+    assert user_path("~no_such_user/drive") == Path("~no_such_user/drive")
+    assert user_path("a~/~b") == Path("a~/~b")
 
 
 def test_a_file_is_no_folder_and_has_none_below_it(tmp_path: Path) -> None:

@@ -85,6 +85,8 @@ CONFIG_FAULTS: list[tuple[dict[str, object], str]] = [
     ({"autovla": 3}, "config.json: autovla is 3, expected an object"),
     ({"autovla__use_cot": "yes"}, "autovla.use_cot is 'yes', expected true or false"),
     ({"autovla__min_pixels": 99999}, "autovla.max_pixels is 9408, expected at least min_pixels, 99999"),
+    ({"autovla__use_cott": True}, "autovla.use_cott is no setting, expected some of use_cot, min_pixels"),
+    ({"vision_config__fullatt_block_indexes": [2]}, "expected that fullatt_block_indexes are some below 2"),
     ({"vocab_size": 500}, "config.json: vocab_size is 500, expected at least 604, the tokens of tokenizer.json"),
     ({"intermediate_size": 97}, "expected [64, 97] by config.json"),
 ]
@@ -259,7 +261,7 @@ def test_cameras_are_known_by_many_names(given: tuple[str, ...], ordered: tuple[
     [
         (
             ("front_wide", "front_tele"),
-            "camera 'front_tele': AutoVLA has none of this name, expected some of front_wide",
+            "cameras: AutoVLA knows no 'front_tele', expected some of front_wide",
         ),
         (("front_wide", "front"), "cameras: front and front_wide are the same one"),
         ((), "cameras: none, expected at least one of front_wide"),

@@ -132,6 +132,18 @@ def test_checkpoints_of_something_else(whole: Path, tmp_path: Path) -> None:
         convert_checkpoint(source, whole / "backbone", whole / "agent_vocab.pkl", tmp_path / "out")
     with pytest.raises(SetupError, match=r"nowhere/config\.json: expected a JSON file of the checkpoint"):
         convert_checkpoint(source, tmp_path / "nowhere", whole / "agent_vocab.pkl", tmp_path / "out")
+    write_json(tmp_path / "config.json", {"model_type": "alpamayo_r1"})
+    with pytest.raises(SetupError, match=r"config\.json: model_type is 'alpamayo_r1', expected qwen2_5_vl"):
+        convert_checkpoint(source, tmp_path, whole / "agent_vocab.pkl", tmp_path / "out")
+    for lora, complaint in (
+        ("r: 0", r"model\.lora\.r is 0, expected a number above zero"),
+        ("alpha: strong", r"model\.lora\.alpha is 'strong', expected a number"),
+    ):
+        (tmp_path / "settings.yaml").write_text(f"model: {{lora: {{{lora}}}}}")
+        with pytest.raises(SetupError, match=rf"settings\.yaml: {complaint}"):
+            convert_checkpoint(
+                source, whole / "backbone", whole / "agent_vocab.pkl", tmp_path / "out", tmp_path / "settings.yaml"
+            )
     (tmp_path / "settings.yaml").write_text("model: 3")
     with pytest.raises(SetupError, match=r"settings\.yaml: no section model"):
         convert_checkpoint(

@@ -172,6 +172,38 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, trace
     assert all(torch.equal(whole[name], halves[name]) for name in whole)
 
 
+def first_token_only(trace: Trace) -> Trace:
+    """As if the target had ended its text at once."""
+    length = trace.prompt + 1
+    return Trace(
+        trace.tokens[:length].clone(),
+        trace.prompt,
+        trace.positions[:, :length].clone(),
+        trace.tapped[:, : length - 1].clone(),
+        trace.pinned.clone(),
+        trace.likeliest[:1].clone(),
+        trace.log_probability[:1].clone(),
+    )
+
+
+def test_texts_of_one_token_teach_nothing(tmp_path: Path, traces: list[Trace]) -> None:
+    short = [first_token_only(trace) for trace in traces]
+    learner, options = BlockLearner(new_draft(), PARTS), DraftTrainingOptions(tmp_path, tmp_path / "work", batch=2)
+    for number in range(3):
+        write_drive(tmp_path / f"{number}.safetensors", short)
+    with pytest.raises(InputError, match="no text to score with has more than one token, expected some that go on"):
+        DraftTrainer(options, learner)
+    write_drive(tmp_path / "0.safetensors", [*short, traces[0]])
+    with pytest.raises(InputError, match="no text to train with has more than one token"):
+        DraftTrainer(options, learner)
+    write_drive(tmp_path / "1.safetensors", [*short, *traces])
+    trainer = DraftTrainer(options, learner)
+    # Two batches are scored; in the first nothing is guessed.
+    assert trainer.score() >= 1.0
+    found = learner.score(learner.batch(short, np.random.default_rng(0)), DraftLoss.KL)
+    assert float(found.loss.detach()) == 0.0
+
+
 def test_traces_come_back_and_belong_to_one_target(tmp_path: Path, traces: list[Trace]) -> None:
     write_drive(tmp_path / "a.safetensors", traces)
     (first, *_) = read_drive(tmp_path / "a.safetensors")

@@ -1,6 +1,7 @@
 """`flatrope checkpoint`: a published draft becomes ours and goes back, for a nano too small to drive."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +53,21 @@ def complaint(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     printed = capsys.readouterr().err
     assert printed.count("\n") == 1
     return printed
+
+
+@pytest.mark.parametrize("way", ["z-lab", "speculators"])
+def test_a_draft_comes_back_to_a_target_in_full_precision(
+    way: str, tmp_path: Path, nano: Path, sizes: BlockDraftConfig
+) -> None:
+    full = Path(shutil.copytree(nano, tmp_path / "full"))
+    weights = load_file(full / "model.safetensors")
+    # By less than bfloat16 keeps.
+    save_file({name: weight.float() * (1.0 + 2.0**-12) for name, weight in weights.items()}, full / "model.safetensors")
+    common = ["--target", str(full)]
+    source = published(tmp_path / "theirs", sizes)
+    assert main(["checkpoint", "convert", str(source), str(tmp_path / "out"), "--to", way, *common]) == 0
+    assert main(["checkpoint", "convert", str(tmp_path / "out"), str(tmp_path / "ours"), *common]) == 0
+    assert same_weights(source, tmp_path / "ours")
 
 
 @pytest.mark.parametrize("way", ["z-lab", "speculators"])

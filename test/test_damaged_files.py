@@ -1,7 +1,9 @@
 """Files that are cut short, overwritten, or somebody else's: one line that names the file, never a traceback."""
 
 import json
+import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,15 +11,20 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from test_draft_checkpoint import BLOCK, TARGET
 from test_samples import make_sample
 from tiny_nano import SIZES, tiny_model, tiny_tokenizer
 from torch import Tensor
 
 from flatrope_planner.errors import FlatropeError, InputError, SetupError
-from flatrope_planner.training.checkpoint import save_checkpoint
+from flatrope_planner.speculation.checkpoints.layout import network_of
+from flatrope_planner.speculation.checkpoints.stored import StoredDraft, read_stored, write_stored
+from flatrope_planner.speculation.draft_checkpoint import own_layout
+from flatrope_planner.training.checkpoint import load_checkpoint, save_checkpoint
 from flatrope_planner.training.command import train_target
 from flatrope_planner.training.export import export
 from flatrope_planner.training.options import TargetTrainingOptions
+from flatrope_planner.training.replacing import check_replaceable
 from flatrope_planner.training.samples import read_shard, shard_path, write_shard
 from flatrope_planner.training.target import TargetTrainer
 from flatrope_planner.training.traces import read_drive, read_header
@@ -99,6 +106,36 @@ def test_a_stage_without_what_the_stages_before_it_make_is_one_line(tmp_path: Pa
     with pytest.raises(FlatropeError, match=r"flatrope train target") as caught:
         train_target(TargetTrainingOptions(tmp_path / "work", tmp_path / "out"), stage)
     only_line(caught.value)
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file grows beyond a thousand bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_is_full_is_one_line_and_keeps_what_was_there(tmp_path: Path) -> None:
+    draft = StoredDraft(BLOCK, TARGET, network_of(BLOCK).state_dict())
+    write_stored(tmp_path / "draft", draft, own_layout(BLOCK))
+    before = {path.name: path.read_bytes() for path in (tmp_path / "draft").iterdir()}
+    save_checkpoint(tmp_path, {"step": 1})
+    with full_disk():
+        for folder in ("draft", "new"):
+            with pytest.raises(SetupError, match=rf"{folder}/model\.safetensors: cannot be written \(.*too large"):
+                write_stored(tmp_path / folder, draft, own_layout(BLOCK))
+        with pytest.raises(SetupError, match=r"checkpoint\.pt: cannot be written; is the disk full\? \("):
+            save_checkpoint(tmp_path, {"step": 2, "weights": torch.zeros(1000)})
+    assert {path.name: path.read_bytes() for path in (tmp_path / "draft").iterdir()} == before
+    assert load_checkpoint(tmp_path) == {"step": 1}
+    # Once there is room, nothing is in the way.
+    check_replaceable(tmp_path / "new", read_stored, "a draft")
+    write_stored(tmp_path / "new", draft, own_layout(BLOCK))
+    assert (tmp_path / "new" / "model.safetensors").stat().st_mode & 0o777 == 0o644
 
 
 def test_untrained_weights_are_not_exported(tmp_path: Path) -> None:

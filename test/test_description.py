@@ -1,6 +1,7 @@
 """The one description, and that both front ends run all of it."""
 
 import re
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -70,6 +71,17 @@ def test_cameras_come_from_the_parameter_file(tmp_path: Path) -> None:
     )
     assert planner.remappings == (("~/input/odometry", "/odom"), ("~/input/camera/roof", "/roof/raw"))
     assert planner.parameter_file == str(own)
+
+
+def test_a_tilde_in_a_path_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shutil.copy(config_file("planner.param.yaml"), tmp_path / "own.yaml")
+    planner, _ = planner_processes({"params_file": "~/own.yaml"})
+    assert planner.parameter_file == str(tmp_path / "own.yaml")
+    player = replay_processes({"bag": "~/drive.mcap"})[-1]
+    assert player.parameters["bag"] == str(tmp_path / "drive.mcap")
+    (recorder,) = record_processes({"file": "~/drive.mcap"})
+    assert recorder.parameters["file"] == str(tmp_path / "drive.mcap")
 
 
 def test_a_car_of_ones_own_is_wired_by_arguments() -> None:
@@ -250,13 +262,13 @@ def test_command_line_keeps_the_type_of_every_value() -> None:
         executable="controller_node",
         name="c",
         parameter_file="/p.yaml",
-        parameters={"a": True, "b": 2, "c": 0.5, "d": "1"},
+        parameters={"a": True, "b": 2, "c": 0.5, "d": "1", "e": "/Anna's: #1 {a}"},
         remappings=(("~/x", "/y"),),
     )
     assert command_line(process) == [
         *(sys.executable, "-m", "flatrope_planner.nodes", "controller_node", "--ros-args"),
         *("-r", "__node:=c", "--params-file", "/p.yaml"),
-        *("-p", "a:=true", "-p", "b:=2", "-p", "c:=0.5", "-p", "d:='1'"),
+        *("-p", "a:=true", "-p", "b:=2", "-p", "c:=0.5", "-p", "d:='1'", "-p", "e:='/Anna''s: #1 {a}'"),
         *("-r", "~/x:=/y"),
     ]
 

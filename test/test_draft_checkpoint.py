@@ -183,6 +183,11 @@ def test_wrong_weights_are_refused_by_name(
         load_draft(tmp_path, TARGET)
 
 
+def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"mmm: cannot be looked at \(.*too long.*expected a file"):
+        load_draft(tmp_path / ("m" * 300), TARGET)
+
+
 def test_pickles_are_not_read(tmp_path: Path) -> None:
     save_draft(tmp_path, network_of(BLOCK), TARGET)
     (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")

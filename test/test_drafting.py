@@ -115,6 +115,16 @@ def test_a_draft_of_another_folder_and_kind_is_taken(shelf: Path, tmp_path: Path
     assert (planner.health.drafter, planner.health.problem) == ("hybrid-eagle3-flat", "")
 
 
+def test_a_draft_is_found_in_the_home_folder(
+    shelf: Path, tmp_path: Path, alone: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_draft(tmp_path / "mine", eagle(), NanoTarget.load(shelf).fingerprint)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    planner = load_planner(str(shelf), speculating(DrafterKind.HYBRID, Path("~/mine")))
+    assert same(planner.plan(noise_observation(0)), alone)
+    assert planner.health.problem == ""
+
+
 def plans_alone(planner: VlaPlanner, alone: Plan) -> str:
     """Plans without a drafter; returns what it says about that."""
     before = planner.health
@@ -170,6 +180,14 @@ def test_with_the_corpus_of_another_vocabulary_the_target_writes_alone(
     planner = load_planner(str(weights), SpeculationOptions(kind))
     assert f"{weights / CORPUS_FILE}: token 1000000" in planner.health.problem
     assert planner.plan(noise_observation(0)).rationale.text == alone.rationale.text
+
+
+def test_of_two_faults_both_are_named(weights: Path, alone: Plan) -> None:
+    (weights / CORPUS_FILE).write_text("[]")
+    shutil.rmtree(weights / DRAFTS_FOLDER)
+    problem = plans_alone(load_planner(str(weights), speculating()), alone)
+    assert f"{weights / DRAFTS_FOLDER / FLATROPE / 'config.json'}: no configuration of a draft" in problem
+    assert f"; {weights / CORPUS_FILE}: " in problem
 
 
 def test_without_a_corpus_the_drive_is_drafted_from_until_it_ends(weights: Path) -> None:

@@ -87,6 +87,11 @@ def test_broken_pickles_are_one_line(broken: bytes) -> None:
         read_inert(broken)
 
 
+def test_a_text_is_told_from_a_pickle_in_words() -> None:
+    with pytest.raises(InputError, match=r"\(a list without a beginning\)"):
+        read_inert(b"text\n")
+
+
 def saved(folder: Path, content: object) -> Path:
     path = folder / "saved.ckpt"
     torch.save(content, path)

@@ -18,7 +18,7 @@ ROOMS = {
     | CORE,
     "training": {"planning", "simulation", "speculation", "vla"} | CORE,
     "conversion": {"msg", "planning", "simulation"} | CORE,
-    "bringup": {"dimensions", "errors"},
+    "bringup": {"arguments", "dimensions", "errors"},
     "vla": {"planning", "speculation"} | CORE,
     "simulation": {"planning"} | CORE,
     "planning": {"speculation"} | CORE,

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flatrope_planner.arguments import user_path
 from flatrope_planner.bringup.configuration import config_file, default_parameters
 from flatrope_planner.bringup.parameter_file import read_parameter_file
 from flatrope_planner.dimensions import SIMULATED_CAMERAS
@@ -30,6 +31,7 @@ class Argument:
     meaning: str
     # Empty: anything.
     choices: tuple[str, ...] = ()
+    is_path: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,9 @@ AUTOSTART = Argument(
     "whether the planner configures and activates itself or waits for a manager; empty: as its parameter file says",
     ("", "true", "false"),
 )
-PLANNER_FILE = Argument("params_file", "", "parameter file of the planner; empty: config/planner.param.yaml")
+PLANNER_FILE = Argument(
+    "params_file", "", "parameter file of the planner; empty: config/planner.param.yaml", is_path=True
+)
 TARGET = Argument(
     "target", "", "what plans: nano, a checkpoint's folder or Hugging Face id; empty: as the parameter file says"
 )
@@ -83,7 +87,7 @@ REAL_TIME_FACTOR = Argument("real_time_factor", "1.0", "simulated seconds a seco
 # The smallest and the largest value of each, for the simulator's own parameters too.
 SEED_LIMITS, REAL_TIME_FACTOR_LIMITS = (0, 999_999), (0.0, 100.0)
 
-BAG = Argument("bag", "out/demo/run.mcap", "the bag to play: rosbag2 folder, .mcap or .db3")
+BAG = Argument("bag", "out/demo/run.mcap", "the bag to play: rosbag2 folder, .mcap or .db3", is_path=True)
 RATE = Argument("rate", "1.0", "recorded seconds a second")
 LOOP = Argument("loop", "false", "begin again at the end", ("true", "false"))
 START_DELAY = Argument("start_delay_s", "0.0", "seconds until the first message, for the nodes to load")
@@ -112,7 +116,7 @@ def is_topic_part(text: str) -> bool:
 
 
 def completed(arguments: tuple[Argument, ...], chosen: Mapping[str, str]) -> dict[str, str]:
-    """The value of every argument: the chosen one or else the default.
+    """The value of every argument: the chosen one or else the default; `~` in a path is the home folder.
 
     Raises:
         InputError: naming an argument that does not exist, or a value that is not among the choices.
@@ -125,7 +129,10 @@ def completed(arguments: tuple[Argument, ...], chosen: Mapping[str, str]) -> dic
         if known[name].choices and value not in known[name].choices:
             msg = f"{name} is {value!r}, expected one of {', '.join(known[name].choices)}"
             raise InputError(msg)
-    return {name: chosen.get(name, argument.default) for name, argument in known.items()}
+    values = {name: chosen.get(name, argument.default) for name, argument in known.items()}
+    # An empty one is none, and not the working directory.
+    paths = [name for name, value in values.items() if known[name].is_path and value]
+    return values | {name: str(user_path(values[name])) for name in paths}
 
 
 def planner_processes(chosen: Mapping[str, str]) -> tuple[NodeProcess, ...]:

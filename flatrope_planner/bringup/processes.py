@@ -191,7 +191,10 @@ def _parameter_text(value: bool | int | float | str) -> str:
     """The value as YAML that keeps its type."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"'{value}'" if isinstance(value, str) else repr(value)
+    if not isinstance(value, str):
+        return repr(value)
+    # Two quotes stand for one within quotes.
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _signal_name(number: int) -> str:

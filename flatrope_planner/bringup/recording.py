@@ -23,7 +23,7 @@ from flatrope_planner.errors import InputError
 
 RECORDER = "recorder"
 MINIMAL, FULL = "minimal", "full"
-FILE = Argument("file", "out/drive.mcap", "the bag to write; an existing one is replaced")
+FILE = Argument("file", "out/drive.mcap", "the bag to write; an existing one is replaced", is_path=True)
 PRESET = Argument(
     "preset",
     FULL,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from flatrope_planner.arguments import user_path
 from flatrope_planner.doctor.finding import Finding, Mark
 from flatrope_planner.doctor.weights import OF_A_DRAFT, WEIGHTS_FILE, problem_of
 from flatrope_planner.errors import SetupError, reason
@@ -18,7 +19,7 @@ REMEDY = "fetch the checkpoint again, whole; nano plans without it"
 def folder_of(name: str) -> Path | None:
     """Where a target's checkpoint lies: in this folder, or in the local Hugging Face cache; None for nowhere."""
     try:
-        folder = Path(name).expanduser()
+        folder = user_path(name)
         # An empty name would be the working directory.
         if name and folder.is_dir():
             return folder

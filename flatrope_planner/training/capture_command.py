@@ -7,10 +7,11 @@ from functools import cache
 from pathlib import Path
 
 from flatrope_planner.arguments import COUNT, JOBS, add_device_argument, add_target_argument, output_folder
+from flatrope_planner.dimensions import SIMULATED_CAMERAS
 from flatrope_planner.domain import Observation, Trajectory
+from flatrope_planner.errors import InputError
 from flatrope_planner.folder_lock import locked
 from flatrope_planner.progress import with_progress
-from flatrope_planner.simulation.camera import CAMERAS
 from flatrope_planner.simulation.world import TRAINED_FAMILIES, Family, Split
 from flatrope_planner.speculation.decoder import Decoder
 from flatrope_planner.training.capture import own_tokens, trace_of
@@ -71,7 +72,8 @@ def capture(options: CaptureOptions) -> Mapping[str, object]:
     """Drive what is not there yet; an interrupted run goes on where it stopped.
 
     Raises:
-        InputError: when the folder holds traces of another target, or another capture writes into it.
+        InputError: when the folder holds traces of another target, another capture writes into it, or the target looks
+            at what the simulator does not show.
         SetupError: when the weights are missing or do not fit.
     """
     jobs = options.jobs or (JOBS_ON_CPU if Running(device=options.device).place().type == "cpu" else 1)
@@ -131,8 +133,12 @@ def _target(options: CaptureOptions) -> VlaTarget:
     import torch
 
     torch.set_num_threads(1)
-    cameras = tuple(camera.name for camera in CAMERAS)
-    running = Running(cameras, device=options.device, refuses_unknown=False)
+    running = Running(SIMULATED_CAMERAS, device=options.device, refuses_unknown=False)
     target = load_target(find_target(options.target), running=running)
+    cameras = target.observation_spec.cameras
+    if not set(cameras) <= set(SIMULATED_CAMERAS):
+        shown = ", ".join(SIMULATED_CAMERAS)
+        msg = f"{options.target}: looks at {', '.join(cameras)}; the simulator shows {shown} and no others"
+        raise InputError(msg)
     write_header(options.out, header_of(target))
     return target.tapping(target.draft_layers)

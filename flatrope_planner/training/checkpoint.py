@@ -7,17 +7,26 @@ from typing import Any
 
 import torch
 
-from flatrope_planner.errors import InputError, reason
+from flatrope_planner.errors import InputError, SetupError, reason
 
 CHECKPOINT_FILE = "checkpoint.pt"
 
 
 def save_checkpoint(directory: Path, state: dict[str, Any]) -> None:
-    """Replace the checkpoint of a folder."""
-    directory.mkdir(parents=True, exist_ok=True)
-    partial = directory / f".{CHECKPOINT_FILE}"
-    torch.save(state, partial)
-    partial.replace(directory / CHECKPOINT_FILE)
+    """Replace the checkpoint of a folder.
+
+    Raises:
+        SetupError: when it cannot be written; the one before it is kept.
+    """
+    path, partial = directory / CHECKPOINT_FILE, directory / f".{CHECKPOINT_FILE}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        torch.save(state, partial)
+        partial.replace(path)
+    except (OSError, RuntimeError) as err:
+        # PyTorch says in a way of its own that it is full.
+        msg = f"{path}: cannot be written; is the disk full? ({reason(err)})"
+        raise SetupError(msg) from err
 
 
 def load_checkpoint(directory: Path) -> dict[str, Any] | None:

@@ -29,6 +29,8 @@ REPORT_PERIOD_S = 15.0
 HELD_OUT_EVERY = 12
 # One is kept, one is trained on.
 LEAST_DRIVES = 2
+# A draft guesses what follows a text's first token.
+LEAST_TEXT = 2
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,10 @@ class DraftTrainer(Generic[B]):
             raise InputError(msg)
         self._held_out = TraceStore(drives[::HELD_OUT_EVERY])
         self._traces = TraceStore([path for i, path in enumerate(drives) if i % HELD_OUT_EVERY])
+        for store, use in ((self._held_out, "score"), (self._traces, "train")):
+            if store.longest < LEAST_TEXT:
+                msg = f"{options.traces}: no text to {use} with has more than one token, expected some that go on"
+                raise InputError(msg)
         state = load_checkpoint(options.work)
         if state is not None:
             with restoring(options.work):
@@ -134,7 +140,8 @@ class DraftTrainer(Generic[B]):
             batch = self._batch(self._held_out[start : start + self._options.batch], rng)
             lengths.append(float(self._learner.score(batch, DraftLoss.CE).expected_length))
         self.draft.load_state_dict(trained, strict=False)
-        return float(np.mean(lengths))
+        # Where all texts of a batch have but one token, nothing is guessed.
+        return float(np.nanmean(lengths))
 
     def save(self) -> None:
         """Write the checkpoint."""

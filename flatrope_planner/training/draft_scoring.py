@@ -41,7 +41,8 @@ class DraftScore:
     """How a batch went."""
 
     loss: Tensor
-    # Expected accepted length of a block, bonus token included: 1 + sum over k of the product of hits up to k.
+    # Expected accepted length of a block, bonus token included: 1 + sum over k of the product of hits up to k; NaN
+    # where there is no block, as nothing follows the texts' first tokens.
     expected_length: Tensor
 
 
@@ -55,7 +56,9 @@ def score_guesses(logits: Tensor, truth: Truth, kind: DraftLoss) -> DraftScore:
     # Blocks behind the end of a text are none.
     begun = known[..., 0]
     accepted = hits.long().cumprod(-1).sum(-1)[begun].float()
-    return DraftScore((each * weight).sum() / weight.sum(), 1.0 + accepted.mean())
+    return DraftScore(
+        (each * weight).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny), 1.0 + accepted.mean()
+    )
 
 
 def _losses(logits: Tensor, truth: Truth, kind: DraftLoss) -> Tensor:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
+from flatrope_planner.speculation.checkpoints.weights import write_tensors
 from flatrope_planner.training.model_card import model_card
 from flatrope_planner.vla.config import NanoConfig
 from flatrope_planner.vla.nano import WEIGHTS_FILE
@@ -27,8 +27,6 @@ def export(
     config.save(directory)
     tokenizer.save(directory)
     rounded = {name: value.to(torch.bfloat16).contiguous() for name, value in weights.items()}
-    save_file(rounded, directory / WEIGHTS_FILE, metadata={"format": "pt"})
-    # safetensors leaves the file readable to its owner alone.
-    (directory / WEIGHTS_FILE).chmod(0o644)
+    write_tensors(directory / WEIGHTS_FILE, rounded)
     parameters = sum(value.numel() for value in weights.values())
     (directory / CARD_FILE).write_text(model_card(config, parameters, facts), encoding="utf-8")

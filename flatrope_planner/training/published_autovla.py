@@ -10,16 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
-from safetensors.numpy import save_file as save_arrays
-from safetensors.torch import save_file
 from torch import Tensor
 
 from flatrope_planner.errors import InputError, SetupError, reason
 from flatrope_planner.speculation.checkpoints.header import StoredTensor
+from flatrope_planner.speculation.checkpoints.weights import write_tensors
 from flatrope_planner.vla.autovla.codebook import CODEBOOK_FILE, TENSOR, check_shape, codebook_of
-from flatrope_planner.vla.autovla.config import PREPROCESSOR_FILE, SECTION
+from flatrope_planner.vla.autovla.config import MODEL_TYPE, PREPROCESSOR_FILE, SECTION
 from flatrope_planner.vla.autovla.weights import HEAD
+from flatrope_planner.vla.checkpoint.fields import Section
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE, read_json
 from flatrope_planner.vla.checkpoint.inert_arrays import array_of
 from flatrope_planner.vla.checkpoint.inert_pickle import read_inert
@@ -65,7 +66,7 @@ def convert_codebook(source: Path, folder: Path) -> dict[str, object]:
     check_shape(source, StoredTensor("F32", outlines.shape))
     actions = len(codebook_of(source, outlines))
     folder.mkdir(parents=True, exist_ok=True)
-    save_arrays({TENSOR: outlines}, folder / CODEBOOK_FILE)
+    write_tensors(folder / CODEBOOK_FILE, {TENSOR: torch.from_numpy(outlines)})
     return {"actions": actions, "steps": outlines.shape[1], "out": str(folder / CODEBOOK_FILE)}
 
 
@@ -89,7 +90,10 @@ def convert_checkpoint(
         msg = f"{out} is not an empty folder; name one that is, or that is not there yet"
         raise InputError(msg)
     model = _settings(settings)
+    scale = _scale(settings, model)
     config = read_json(backbone / CONFIG_FILE)
+    if config.get("model_type") != MODEL_TYPE:
+        Section(backbone / CONFIG_FILE, config).refuse("model_type", MODEL_TYPE)
     with TorchArchive(source) as archive:
         names = _names(source, archive)
         embeddings = next((name for name in names if name.endswith(EMBEDDINGS)), None)
@@ -101,7 +105,7 @@ def convert_checkpoint(
             names.pop(HEAD, None)
         result = convert_codebook(codebook, out)
         _write_settings(out, backbone, {**config, "vocab_size": vocabulary}, model)
-        shards = _write_weights(out, _weights(archive, names, _scale(model)), len(names))
+        shards = _write_weights(out, _weights(archive, names, scale), len(names))
     return {**result, "weights": len(names), "vocabulary": vocabulary, "shards": shards, "out": str(out)}
 
 
@@ -137,11 +141,14 @@ def _names(source: Path, archive: TorchArchive) -> dict[str, str]:
     return names
 
 
-def _scale(model: dict[str, Any]) -> float:
+def _scale(path: Path | None, model: dict[str, Any]) -> float:
     """How strongly an adapter acts."""
     lora = model.get("lora")
-    lora = lora if isinstance(lora, dict) else {}
-    return float(lora.get("alpha", 8)) / float(lora.get("r", 8))
+    section = Section(path or Path(), lora if isinstance(lora, dict) else {}, "model.lora.")
+    rank = section.number("r", 8.0)
+    if rank <= 0.0:
+        section.refuse("r", "a number above zero")
+    return section.number("alpha", 8.0) / rank
 
 
 def _weights(archive: TorchArchive, names: dict[str, str], scale: float) -> Iterator[tuple[str, Tensor]]:
@@ -164,7 +171,7 @@ def _write_weights(out: Path, weights: Iterator[tuple[str, Tensor]], count: int)
         if held >= SHARD_BYTES or number == count:
             files += 1
             file = f"model-{files:05d}.safetensors"
-            save_file(shard, out / file, metadata={"format": "pt"})
+            write_tensors(out / file, shard)
             place |= dict.fromkeys(shard, file)
             shard, total, held = {}, total + held, 0
     index = {"metadata": {"total_size": total}, "weight_map": place}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import overload
 
-from flatrope_planner.training.traces import Trace, count_traces, read_trace
+from flatrope_planner.training.traces import Trace, read_trace, text_lengths
 
 # Of the traces that are kept in memory.
 MOST_BYTES = 2**30
@@ -27,7 +27,10 @@ class TraceStore(Sequence[Trace]):
         Raises:
             InputError: when a file holds something else.
         """
-        self._places = [(path, number) for path in drives for number in range(count_traces(path))]
+        lengths = {path: text_lengths(path) for path in drives}
+        self._places = [(path, number) for path in drives for number in range(len(lengths[path]))]
+        # Tokens of the longest text.
+        self.longest = max((length for each in lengths.values() for length in each), default=0)
         self._most_bytes, self._held_bytes = most_bytes, 0
         self._held: OrderedDict[int, Trace] = OrderedDict()
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from flatrope_planner.errors import InputError, reason
 from flatrope_planner.speculation.checkpoints.files import read_json
+from flatrope_planner.speculation.checkpoints.weights import write_tensors
 
 HEADER_FILE = "traces.json"
 FORMAT = "flatrope-traces-1"
@@ -133,7 +133,11 @@ def list_drives(directory: Path) -> list[Path]:
 
 
 def write_drive(path: Path, traces: Sequence[Trace]) -> None:
-    """Write the traces of one drive, whole or not at all."""
+    """Write the traces of one drive, whole or not at all.
+
+    Raises:
+        SetupError: when they cannot be written.
+    """
     arrays: dict[str, Tensor] = {}
     for number, trace in enumerate(traces):
         arrays |= {
@@ -146,7 +150,7 @@ def write_drive(path: Path, traces: Sequence[Trace]) -> None:
             f"{number}.log_probability": trace.log_probability.to(torch.float32).contiguous(),
         }
     partial = path.with_name(f".{path.name}")
-    save_file(arrays, partial)
+    write_tensors(partial, arrays)
     partial.replace(path)
 
 
@@ -165,12 +169,23 @@ def count_traces(path: Path) -> int:
     Raises:
         InputError: when the file holds something else.
     """
+    return len(text_lengths(path))
+
+
+def text_lengths(path: Path) -> list[int]:
+    """Tokens of each text of a drive, end marks included, by the file's header alone.
+
+    Raises:
+        InputError: when the file holds something else.
+    """
     with _reading(path) as file:
-        count: int = sum(name.endswith(".tokens") for name in file.keys())  # noqa: SIM118 - it is no mapping
+        count = sum(name.endswith(".tokens") for name in file.keys())  # noqa: SIM118 - it is no mapping
         if not count:
             msg = "no trace in it"
             raise ValueError(msg)
-        return count
+        shapes = (file.get_slice(f"{number}.likeliest").get_shape() for number in range(count))
+        # What else is amiss is said of a text when it is read.
+        return [next(iter(shape), 0) for shape in shapes]
 
 
 def read_trace(path: Path, number: int) -> Trace:

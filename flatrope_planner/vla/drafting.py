@@ -5,6 +5,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
+from flatrope_planner.arguments import user_path
 from flatrope_planner.speculation.block_drafter import Shape
 from flatrope_planner.speculation.checkpoints.layout import Draft
 from flatrope_planner.speculation.draft_checkpoint import load_draft
@@ -67,7 +68,7 @@ def new_drafter(options: SpeculationOptions, target: T, weights: Path | None) ->
             return target, PromptLookupDrafter()
         case DrafterKind.RETRIEVAL:
             return target, retrieval_of(target, weights, Shape.TREE)
-    draft = draft_of(options.draft or beside(weights) / DRAFTS_FOLDER / FLATROPE, target)
+    draft = draft_of(user_path(options.draft) if options.draft else beside(weights) / DRAFTS_FOLDER / FLATROPE, target)
     network = network_drafter(draft, target.parts, Shape.TREE)
     tapping = target.tapping(draft.config.tapped_layers)
     if options.drafter is DrafterKind.NETWORK:

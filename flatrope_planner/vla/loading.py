@@ -1,6 +1,5 @@
 """From the name of a target to a planner that is ready to plan."""
 
-from contextlib import suppress
 from pathlib import Path
 
 from flatrope_planner.errors import FlatropeError
@@ -70,13 +69,17 @@ def _drafting(options: SpeculationOptions, target: VlaTarget, weights: Path | No
     try:
         return *new_drafter(options, target, weights), ""
     except FlatropeError as err:
-        drafter, what_drafts = _without_network(options, target, weights)
-        return target, drafter, f"{what_drafts}: {err}"
+        return target, *_without_network(options, target, weights, str(err))
 
 
-def _without_network(options: SpeculationOptions, target: VlaTarget, weights: Path | None) -> tuple[Drafter, str]:
-    """Who drafts where the drafter that was asked for cannot: of a hybrid, the half that needs no training."""
+def _without_network(
+    options: SpeculationOptions, target: VlaTarget, weights: Path | None, complaint: str
+) -> tuple[Drafter, str]:
+    """Who drafts where the drafter that was asked for cannot, and why: of a hybrid, the half that needs no training."""
     if options.drafter is DrafterKind.HYBRID:
-        with suppress(FlatropeError):
-            return retrieval_of(target, weights, Shape.TREE), "earlier texts draft alone"
-    return NoDrafter(), "the target writes alone"
+        try:
+            return retrieval_of(target, weights, Shape.TREE), f"earlier texts draft alone: {complaint}"
+        except FlatropeError as err:
+            # Of two faults one would hide the other.
+            complaint = complaint if str(err) == complaint else f"{complaint}; {err}"
+    return NoDrafter(), f"the target writes alone: {complaint}"

@@ -9,8 +9,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from flatrope_planner.dimensions import HISTORY_PERIOD_S
-from flatrope_planner.domain import CameraFrame, Image, Observation, ObservationSpec, Trajectory
-from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.domain import Image, Observation, ObservationSpec, Trajectory
+from flatrope_planner.errors import SetupError
 from flatrope_planner.speculation.checkpoints.files import file_in
 from flatrope_planner.speculation.checkpoints.header import read_header
 from flatrope_planner.vla.config import NanoConfig
@@ -115,13 +115,12 @@ class NanoTarget(FlowTarget):
         Raises:
             InputError: when the observation is not of the shape `observation_spec` asks for.
         """
-        shown = self._frames(observation)
+        spec = self.observation_spec
+        spec.check(observation)
+        shown = [frame for camera in spec.cameras for frame in observation.frames[camera]]
         seen = [self.vision_cache.features(resize_picture(frame.image), frame.stamp_ns) for frame in shown]
         self.vision_cache.forget_unlike(observation)
-        levels = zip(*(features.deepstack for features in seen), strict=True)
-        features = VisionFeatures(
-            torch.cat([features.tokens for features in seen]), tuple(torch.cat(level) for level in levels)
-        )
+        features = VisionFeatures.joined(seen)
         history = observation.ego_history
         bins = encode_history(history.position_m).tolist()
         # The command is left out: nano was taught without any, and one in its prompt makes it drive off the road.
@@ -140,15 +139,6 @@ class NanoTarget(FlowTarget):
         action = without_reversing(scaled * std + mean, speed)
         motions = action_to_trajectory(action, speed.clamp(min=0.0))
         return tuple(to_trajectory(motions[i], action[i]) for i in range(len(noise)))
-
-    def _frames(self, observation: Observation) -> list[CameraFrame]:
-        config = self._config
-        wanted = dict.fromkeys(config.cameras, config.frames_per_camera)
-        got = {camera: len(frames) for camera, frames in observation.frames.items()}
-        if got != wanted:
-            msg = f"observation: pictures {got}, expected {wanted}"
-            raise InputError(msg)
-        return [frame for camera in config.cameras for frame in observation.frames[camera]]
 
     def _encode(self, picture: Image) -> VisionFeatures:
         # One picture at a time: the result must not depend on which others were new.

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from flatrope_planner.domain import Observation, ObservationSpec, Trajectory
-from flatrope_planner.errors import InputError, reason
+from flatrope_planner.errors import InputError, SetupError, reason
 from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.candidates import Block
 from flatrope_planner.speculation.draft_checkpoint import TargetSizes
@@ -35,6 +35,8 @@ INT8 = "int8"
 # Layers of 36.
 DRAFT_DEPTHS = (24, 30, 31, 32, 34)
 NO_GUIDANCE = 1.0
+# Kinds that exactness has been looked at on; PyTorch knows more.
+DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,22 @@ class Running:
             return self.cameras
         return tuple(camera for camera in self.cameras if knows(camera))
 
+    def computes_with(self, stored: str, field: str) -> torch.dtype:
+        """The precision: the one asked for, or else that of the weights.
+
+        Args:
+            stored: what the configuration says the weights are.
+            field: its file and name, for the complaint.
+
+        Raises:
+            SetupError: for one that is not computed with.
+        """
+        precision = self.precision or PRECISIONS.get(stored)
+        if precision is None:
+            msg = f"{field} is {stored!r}, expected {', '.join(PRECISIONS)}; or ask for one"
+            raise SetupError(msg)
+        return precision
+
     def place(self) -> torch.device:
         """The device.
 
@@ -73,6 +91,9 @@ class Running:
         except RuntimeError as err:
             msg = f"device is {self.device!r}, expected auto, cpu or cuda ({reason(err)})"
             raise InputError(msg) from err
+        if device.type not in DEVICES:
+            msg = f"device is {self.device!r}, expected auto, cpu or cuda"
+            raise InputError(msg)
         if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
             msg = f"device is {self.device!r}, but PyTorch sees {torch.cuda.device_count()} GPUs"
             raise InputError(msg)
@@ -84,7 +105,7 @@ class Room:
     """Most tokens that there is room for."""
 
     prompt: int
-    # Of the rationale, end marks not counted.
+    # Of the rationale, end marks not counted, and of what acting reads behind it.
     rationale: int
 
 
@@ -94,8 +115,8 @@ class Rules:
 
     # The end marks, stop token last.
     ending: tuple[int, ...]
-    # Tokens that are never written.
-    forbidden: range
+    # Tokens that are never written: marks of prompts, and rows of the network that stand for no token.
+    forbidden: Sequence[int]
 
 
 class VlaTarget(ABC):
@@ -131,7 +152,7 @@ class VlaTarget(ABC):
         self.stop_token = rules.ending[-1]
         self.eos_tokens = frozenset[int]()
         self.forbidden = torch.zeros(text.vocab_size, dtype=torch.bool)
-        self.forbidden[rules.forbidden.start : rules.forbidden.stop] = True
+        self.forbidden[torch.tensor(rules.forbidden, dtype=torch.long)] = True
         self.forbidden = self.forbidden.to(self.device)
 
     @abstractmethod
@@ -243,10 +264,21 @@ class VlaTarget(ABC):
     @torch.inference_mode()
     def step(self, state: VlaState, block: Block) -> StepResult:
         """Read a block; see `Target.step`."""
-        positions = _positions(block, state.length + state.rope_delta)
         state.block = tuple(block.tokens)
-        reading = self._read(state, Rows(np.array(block.tokens), positions, state.cache.layout(block)))
+        reading = self.behind(state, block)
         return StepResult(self.vlm.lm_head(reading.hidden[0]), reading.tapped[:, 0])
+
+    @torch.inference_mode()
+    def behind(self, state: VlaState, block: Block) -> Reading:
+        """What the text model makes of tokens behind the committed ones; nothing is kept.
+
+        Action heads that read the states of tokens of their own find them here.
+
+        Raises:
+            InputError: when there is no room left for them; see `Room`.
+        """
+        positions = _positions(block, state.length + state.rope_delta)
+        return self._read(state, Rows(np.array(block.tokens), positions, state.cache.layout(block)))
 
     @torch.inference_mode()
     def commit(self, state: VlaState, kept: Sequence[int]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from flatrope_planner.arguments import user_path
 from flatrope_planner.errors import InputError, SetupError, reason
 from flatrope_planner.speculation.checkpoints.files import file_in, read_json
 from flatrope_planner.vla.alpamayo.config import Release
@@ -13,23 +14,16 @@ from flatrope_planner.vla.autovla.config import MODEL_TYPE as AUTOVLA
 from flatrope_planner.vla.autovla.target import AutoVlaTarget
 from flatrope_planner.vla.checkpoint.files import cached_folder
 from flatrope_planner.vla.config import CONFIG_FILE, MODEL_TYPE
-from flatrope_planner.vla.nano import NanoTarget
+from flatrope_planner.vla.nano import SHIPPED_WEIGHTS, NanoTarget
 from flatrope_planner.vla.target import INT8, NO_GUIDANCE, Running, VlaTarget
 
 NANO = "nano"
 
-Loader = Callable[[Path | None, tuple[int, ...], Running], VlaTarget]
+# Of a folder, the text layers whose hidden states a drafter wants, and how it is to be run.
+Loader = Callable[[Path, tuple[int, ...], Running], VlaTarget]
 
 
-def _alpamayo(folder: Path | None, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
-    return AlpamayoTarget.load(folder or Path(), tapped_layers, running)
-
-
-def _autovla(folder: Path | None, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
-    return AutoVlaTarget.load(folder or Path(), tapped_layers, running)
-
-
-def _nano(folder: Path | None, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
+def _nano(folder: Path, tapped_layers: tuple[int, ...], running: Running) -> VlaTarget:
     if running.device not in ("auto", "cpu"):
         msg = f"device is {running.device!r}, expected cpu or auto: nano is too small for another"
         raise InputError(msg)
@@ -40,9 +34,9 @@ def _nano(folder: Path | None, tapped_layers: tuple[int, ...], running: Running)
 # `model_type` of a configuration -> who reads the folder.
 LOADERS: dict[str, Loader] = {
     MODEL_TYPE: _nano,
-    Release.R1.value: _alpamayo,
-    Release.V1_5.value: _alpamayo,
-    AUTOVLA: _autovla,
+    Release.R1.value: AlpamayoTarget.load,
+    Release.V1_5.value: AlpamayoTarget.load,
+    AUTOVLA: AutoVlaTarget.load,
 }
 
 # Those that `Running.guidance` means something to.
@@ -73,7 +67,7 @@ def load_target(weights: Path | None, tapped_layers: tuple[int, ...] = (), runni
     if how.quantised and kind not in QUANTISED:
         msg = f"precision is {INT8!r}, expected auto, float32 or bfloat16: only {' and '.join(QUANTISED)} are quantised"
         raise InputError(msg)
-    return LOADERS.get(kind, _nano)(weights, tapped_layers, how)
+    return LOADERS.get(kind, _nano)(weights or SHIPPED_WEIGHTS, tapped_layers, how)
 
 
 def find_target(name: str) -> Path | None:
@@ -85,7 +79,7 @@ def find_target(name: str) -> Path | None:
     """
     if name == NANO:
         return None
-    folder = Path(name).expanduser()
+    folder = user_path(name)
     # An empty name would be the working directory.
     cached = folder if name and _is_folder(folder) else cached_folder(name)
     if cached is None:

@@ -4,6 +4,7 @@ The weights and the result are those of `Qwen3VLVisionModel`; only the loop over
 embedding, which sees each still picture twice (temporal patch 2), is summed over time beforehand.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -33,6 +34,17 @@ class VisionFeatures:
     tokens: Tensor
     # One (N, tokens, hidden) for each of the first text layers.
     deepstack: tuple[Tensor, ...]
+
+    @staticmethod
+    def joined(pictures: "Sequence[VisionFeatures]") -> "VisionFeatures":
+        """Those of all pictures of a prompt, whatever their sizes, in its order: tokens are (1, all tokens, hidden)."""
+        levels = zip(*(picture.deepstack for picture in pictures), strict=True)
+        # (N, tokens, hidden) -> (1, N * tokens, hidden)
+        tokens, *deepstack = (
+            torch.cat([part.flatten(0, 1) for part in level])[None]
+            for level in ([picture.tokens for picture in pictures], *levels)
+        )
+        return VisionFeatures(tokens, tuple(deepstack))
 
 
 class VisionEncoder(nn.Module):

@@ -9,11 +9,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from flatrope_planner.errors import SetupError
+from flatrope_planner.errors import SetupError, reason
 
 # Nothing that describes a model is larger, or nested deeper.
 MOST_CONFIG_BYTES, MOST_DEPTH = 1_000_000, 32
 SNAPSHOTS, BLOBS = "snapshots", "blobs"
+# How a pointer of Git LFS begins: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md.
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+# Most characters of a name that a message shows.
+MOST_SHOWN = 160
 
 
 def file_in(directory: Path, name: str) -> Path:
@@ -26,8 +30,13 @@ def file_in(directory: Path, name: str) -> Path:
     if name in ("", ".", "..") or Path(name).name != name:
         msg = f"{directory}: {name[:80]!r} is no plain file name, expected one of a file in this folder"
         raise SetupError(msg)
-    if not path.exists() and not path.is_symlink():
-        return path
+    try:
+        if not path.exists() and not path.is_symlink():
+            return path
+    except OSError as err:
+        # Too long a name, or a folder that may not be looked into.
+        msg = f"{str(path)[:MOST_SHOWN]}: cannot be looked at ({reason(err)[:MOST_SHOWN]}), expected a file"
+        raise SetupError(msg) from err
     try:
         target = path.resolve(strict=True)
     except (OSError, RuntimeError) as err:
@@ -40,7 +49,20 @@ def file_in(directory: Path, name: str) -> Path:
         # A pipe or a device might never end.
         msg = f"{path}: not a file"
         raise SetupError(msg)
+    if _stands_for_another(target):
+        msg = f"{path}: a pointer of Git LFS, expected the file itself: `git lfs pull` fetches it"
+        raise SetupError(msg)
     return path
+
+
+def _stands_for_another(file: Path) -> bool:
+    """Whether it only says where a large file is kept, as `git clone` leaves it where Git LFS is not installed."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(LFS_POINTER)) == LFS_POINTER
+    except OSError:
+        # Whoever reads it says so.
+        return False
 
 
 def read_json(path: Path, most_bytes: int = MOST_CONFIG_BYTES) -> Any:

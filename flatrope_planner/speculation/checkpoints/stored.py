@@ -64,10 +64,12 @@ def write_stored(directory: Path, draft: StoredDraft, layout: Layout) -> None:
 
     Raises:
         InputError: when the layout cannot say what the draft needs.
+        SetupError: when it cannot be written.
     """
     content = layout.write_config(draft.config, draft.fingerprint)
-    write_config(directory, content)
+    # A configuration without weights would be taken for another model's, and not be replaced.
     write_weights(directory, {**layout.stored(draft.config, draft.weights), **draft.borrowed})
+    write_config(directory, content)
 
 
 def _copies(config: AnyConfig, wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:

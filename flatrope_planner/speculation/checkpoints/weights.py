@@ -8,7 +8,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from flatrope_planner.errors import SetupError
+from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.speculation.checkpoints.files import file_in
 from flatrope_planner.speculation.checkpoints.header import StoredTensor, read_header
 
@@ -48,8 +48,7 @@ def read_weights(
         with safe_open(path, framework="pt") as file:
             weights = {name: file.get_tensor(name) for name in expected}
     except (OSError, SafetensorError) as err:
-        reason = (str(err).splitlines() or [type(err).__name__])[0]
-        msg = f"{path}: no weights of a draft ({reason}); expected a file of safetensors"
+        msg = f"{path}: no weights of a draft ({reason(err)}); expected a file of safetensors"
         raise SetupError(msg) from err
     for name, weight in weights.items():
         if not weight.isfinite().all():
@@ -59,11 +58,28 @@ def read_weights(
 
 
 def write_weights(directory: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write weights as they are."""
-    path = directory / WEIGHTS_FILE
-    save_file({name: value.detach().contiguous() for name, value in weights.items()}, path, metadata={"format": "pt"})
-    # safetensors leaves the file readable to its owner alone.
-    path.chmod(0o644)
+    """Write weights as they are.
+
+    Raises:
+        SetupError: when they cannot be written.
+    """
+    write_tensors(directory / WEIGHTS_FILE, {name: value.detach().contiguous() for name, value in weights.items()})
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write a file of safetensors that all may read, and its folder where there is none.
+
+    Raises:
+        SetupError: when it cannot be written: the disk is full, or nobody may write there.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(dict(tensors), path, metadata={"format": "pt"})
+        # safetensors leaves the file readable to its owner alone.
+        path.chmod(0o644)
+    except (OSError, SafetensorError) as err:
+        msg = f"{path}: cannot be written ({reason(err)})"
+        raise SetupError(msg) from err
 
 
 def _absent(path: Path) -> str:

@@ -34,7 +34,7 @@ def camera_index(name: str) -> int:
     """
     plain = _DECORATION.sub("", _DECORATION.sub("", name.lower()))
     if plain not in CAMERA_NAMES:
-        msg = f"camera {name!r}: Alpamayo has none of this name, expected some of {', '.join(CAMERA_NAMES)}"
+        msg = f"cameras: Alpamayo knows no {name!r}, expected some of {', '.join(CAMERA_NAMES)}"
         raise InputError(msg)
     return CAMERA_NAMES.index(plain)
 

@@ -175,7 +175,7 @@ def _action(whole: Section) -> ActionConfig:
     flow.must_be("int_method", "euler")
     return ActionConfig(
         mean=(space.number("accel_mean", 0.0), space.number("curvature_mean", 0.0)),
-        std=(space.number("accel_std", 1.0), space.number("curvature_std", 1.0)),
+        std=(_scale(space, "accel_std"), _scale(space, "curvature_std")),
         fits=Fits(
             speed=_weights(space, "v", FITS.speed),
             yaw=_weights(space, "theta", FITS.yaw),
@@ -186,6 +186,14 @@ def _action(whole: Section) -> ActionConfig:
         flow_steps=flow.whole("num_inference_steps", 10, MOST_THINGS),
         guidance=flow.number("inference_guidance_weight", 1.0),
     )
+
+
+def _scale(space: Section, name: str) -> float:
+    """Zero would do nothing whatever is seen, less than zero the opposite of it."""
+    scale = space.number(name, 1.0)
+    if scale <= 0.0:
+        space.refuse(name, "a number above zero")
+    return scale
 
 
 def _weights(space: Section, name: str, default: Weights) -> Weights:

@@ -7,12 +7,11 @@ from torch import Tensor, nn
 from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration, Qwen3VLTextConfig
 
 from flatrope_planner.dimensions import ACTION_SIZE
-from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.vla.alpamayo.action_space import ActionSpace
 from flatrope_planner.vla.alpamayo.config import AlpamayoConfig
 from flatrope_planner.vla.alpamayo.expert import ActionEmbedding, new_trunk
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE
-from flatrope_planner.vla.checkpoint.weights import Naming, load_weights, without_storage
+from flatrope_planner.vla.checkpoint.weights import Naming, load_weights, new_network
 from flatrope_planner.vla.expert import run_expert
 from flatrope_planner.vla.flow_target import Memory
 
@@ -58,12 +57,8 @@ def load_model(
     Raises:
         SetupError: when no network can be made of the configuration; else see `checkpoint.weights.load_weights`.
     """
-    try:
-        with without_storage():
-            model = AlpamayoModel(*sizes)
-    except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as err:
-        msg = f"{checkpoint / CONFIG_FILE}: no network can be made of it and its backbone's ({reason(err)})"
-        raise SetupError(msg) from err
+    described = f"{checkpoint / CONFIG_FILE}: no network can be made of it and its backbone's"
+    model = new_network(lambda: AlpamayoModel(*sizes), described)
     _, vlm, _ = sizes
     load_weights(
         model, checkpoint, precision, device, Naming(optional=frozenset({HEAD} if vlm.tie_word_embeddings else ()))

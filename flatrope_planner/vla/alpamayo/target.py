@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from flatrope_planner.domain import CameraFrame, Image, Observation, ObservationSpec, Trajectory
-from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.errors import InputError
 from flatrope_planner.speculation.candidates import Block, Candidates
 from flatrope_planner.speculation.fingerprint import fingerprint
 from flatrope_planner.speculation.slots import MAX_WIDTH
@@ -30,7 +30,7 @@ from flatrope_planner.vla.flow_target import FlowTarget
 from flatrope_planner.vla.prompt import PictureSlot, lay_out
 from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.request import VlaPrompt, VlaState
-from flatrope_planner.vla.target import NO_GUIDANCE, PRECISIONS, Room, Rules, Running
+from flatrope_planner.vla.target import NO_GUIDANCE, Room, Rules, Running
 from flatrope_planner.vla.tokenizer import COT_END, COT_START, ROUTE_END, ROUTE_START, VlaTokenizer, history_token
 from flatrope_planner.vla.unicycle import to_trajectory
 from flatrope_planner.vla.vision import VisionEncoder, VisionFeatures
@@ -99,11 +99,7 @@ class AlpamayoTarget(FlowTarget):
         config = AlpamayoConfig.load(checkpoint)
         reads_commands = config.release is Release.V1_5
         spec = ObservationSpec(cameras, cam.FRAMES_PER_CAMERA, cam.FRAME_PERIOD_S, reads_commands)
-        precision = how.precision or PRECISIONS.get(config.precision)
-        if precision is None:
-            known = ", ".join(PRECISIONS)
-            msg = f"{checkpoint / CONFIG_FILE}: model_dtype is {config.precision!r}, expected {known}; or ask for one"
-            raise SetupError(msg)
+        precision = how.computes_with(config.precision, f"{checkpoint / CONFIG_FILE}: model_dtype")
         backbone = find_backbone(checkpoint, config.backbone)
         check_processor(backbone)
         tokenizer = load_vocabulary(checkpoint, backbone, config.release, config.vocabulary)
@@ -156,11 +152,7 @@ class AlpamayoTarget(FlowTarget):
             slots.append(self._slot(frame.image, label))
             pictures.append(self.vision_cache.features(frame.image, frame.stamp_ns))
         self.vision_cache.forget_unlike(observation)
-        levels = zip(*(features.deepstack for features in pictures), strict=True)
-        features = VisionFeatures(
-            torch.cat([features.tokens for features in pictures], dim=1),
-            tuple(torch.cat(level, dim=1) for level in levels),
-        )
+        features = VisionFeatures.joined(pictures)
         history = observation.ego_history
         position, rotation = (torch.from_numpy(each).float() for each in (history.position_m, history.rotation))
         bins = encode_steps(position, self._config.delta).tolist()

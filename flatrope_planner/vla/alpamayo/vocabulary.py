@@ -8,7 +8,7 @@ from flatrope_planner.errors import SetupError
 from flatrope_planner.vla.alpamayo.config import TRAJECTORY_MARKS, Release, VocabularyConfig
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE
 from flatrope_planner.vla.checkpoint.tokenizer_file import read_tokenizer
-from flatrope_planner.vla.tokenizer import TOKENIZER_FILE, VlaTokenizer, history_token
+from flatrope_planner.vla.tokenizer import QWEN_SPECIALS, TOKENIZER_FILE, VlaTokenizer, history_token
 
 # Marks in the order in which they were added. Alpamayo 1.5 no longer has the last kind, but it keeps their places.
 _SHARED = """
@@ -38,6 +38,10 @@ def load_vocabulary(checkpoint: Path, backbone: Path, release: Release, expected
     own = checkpoint / TOKENIZER_FILE
     path = own if own.is_file() else backbone / TOKENIZER_FILE
     tokenizer = read_tokenizer(path, "the checkpoint or of its backbone")
+    for mark in QWEN_SPECIALS:
+        if tokenizer.token_to_id(mark) is None:
+            msg = f"{path}: no token {mark}, expected the tokenizer of a Qwen3-VL"
+            raise SetupError(msg)
     # Those that are there already are not added again.
     tokenizer.add_tokens([AddedToken(history_token(number), normalized=True) for number in range(expected.numbers)])
     marks = marks_of(release) if expected.marks_of_text else [f"<|traj_{name}|>" for name in TRAJECTORY_MARKS]

@@ -38,7 +38,7 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
     for name in names:
         index = camera_index(name)
         if index is None:
-            msg = f"camera {name!r}: AutoVLA has none of this name, expected some of {', '.join(CAMERAS)}"
+            msg = f"cameras: AutoVLA knows no {name!r}, expected some of {', '.join(CAMERAS)}"
             raise InputError(msg)
         places.append((index, name))
     places.sort()

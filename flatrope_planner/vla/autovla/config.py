@@ -63,6 +63,7 @@ class AutoVlaConfig:
         if content.get("model_type") != MODEL_TYPE:
             whole.refuse("model_type", MODEL_TYPE)
         own = whole.section(SECTION) if whole.holds(SECTION) else Section(path, {}, f"{SECTION}.")
+        own.holds_only("use_cot", "min_pixels", "max_pixels", "add_vision_id")
         config = cls(
             vlm=_vlm(whole, path, content),
             precision=_precision(whole, content),
@@ -113,12 +114,17 @@ def _check_sizes(config: Qwen2_5_VLConfig) -> None:
         "num_key_value_heads divides num_attention_heads": text.num_attention_heads % text.num_key_value_heads == 0,
         "4 num_heads divide the hidden_size of vision_config": vision.hidden_size % (4 * vision.num_heads) == 0,
         "out_hidden_size is hidden_size": vision.out_hidden_size == text.hidden_size,
+        f"fullatt_block_indexes are some below {vision.depth}": _are_below(vision.fullatt_block_indexes, vision.depth),
         f"window_size is a multiple of {PATCH_PX * MERGE}": vision.window_size % (PATCH_PX * MERGE) == 0,
         f"mrope_section is three numbers that add up to {pairs}, half a head": summed,
         "rope_theta is a number above 1": type(rope["rope_theta"]) in (int, float) and 1.0 < rope["rope_theta"] < 1e12,
         "rope_type is default": rope["rope_type"] == "default",
     }
     check_rules(wanted)
+
+
+def _are_below(indexes: Any, most: int) -> bool:
+    return isinstance(indexes, list | tuple) and all(type(each) is int and 0 <= each < most for each in indexes)
 
 
 def _precision(whole: Section, content: dict[str, Any]) -> str:

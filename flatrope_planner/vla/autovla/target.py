@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 from transformers import Qwen2_5_VLForConditionalGeneration
 
 from flatrope_planner.domain import CameraFrame, Image, Observation, ObservationSpec, Trajectory
-from flatrope_planner.errors import InputError, SetupError
+from flatrope_planner.errors import InputError
 from flatrope_planner.vla.autovla import cameras as cam
 from flatrope_planner.vla.autovla.codebook import Codebook
 from flatrope_planner.vla.autovla.config import PATCH_PX, TEMPORAL_PATCH, AutoVlaConfig, check_processor
@@ -22,7 +21,7 @@ from flatrope_planner.vla.autovla.weights import load_vlm
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE
 from flatrope_planner.vla.reading import Reader
 from flatrope_planner.vla.request import VlaPrompt, VlaState
-from flatrope_planner.vla.target import PRECISIONS, Room, Rules, Running, VlaTarget
+from flatrope_planner.vla.target import Room, Rules, Running, VlaTarget
 from flatrope_planner.vla.tokenizer import END_OF_TEXT
 from flatrope_planner.vla.vision import VisionFeatures
 from flatrope_planner.vla.vision_cache import VisionCache, capacity_for
@@ -92,11 +91,7 @@ class AutoVlaTarget(VlaTarget):
         how = running or Running()
         cameras = cam.in_order(how.known_to(lambda name: cam.camera_index(name) is not None) or cam.CAMERAS)
         config = AutoVlaConfig.load(checkpoint)
-        precision = how.precision or PRECISIONS.get(config.precision)
-        if precision is None:
-            known = ", ".join(PRECISIONS)
-            msg = f"{checkpoint / CONFIG_FILE}: dtype is {config.precision!r}, expected {known}; or ask for one"
-            raise SetupError(msg)
+        precision = how.computes_with(config.precision, f"{checkpoint / CONFIG_FILE}: dtype")
         check_processor(checkpoint)
         codebook = Codebook.load(checkpoint)
         tokenizer = load_vocabulary(checkpoint, len(codebook), config.vlm.text_config.vocab_size)
@@ -121,13 +116,14 @@ class AutoVlaTarget(VlaTarget):
             InputError: when the pictures are not those that `observation_spec` asks for, not oldest first, or those of
                 one camera not of one size.
         """
-        features, slots = list[Tensor](), list[VideoSlot]()
+        self._spec.check(observation)
+        features, slots = list[VisionFeatures](), list[VideoSlot]()
         for camera in self._spec.cameras:
-            frames = self._frames(camera, observation)
+            frames = observation.frames[camera]
             pictures = self._pictures(camera, frames)
             pairs = pictures.reshape(-1, TEMPORAL_PATCH, *pictures.shape[1:])
             for pair, last in zip(pairs, frames[TEMPORAL_PATCH - 1 :: TEMPORAL_PATCH], strict=True):
-                features.append(self.vision_cache.features(pair, last.stamp_ns).tokens)
+                features.append(self.vision_cache.features(pair, last.stamp_ns))
             rows, columns = (size // STEP_PX for size in pictures.shape[1:3])
             slots.append(VideoSlot(cam.camera_index(camera) or 0, len(pairs), rows, columns))
         self.vision_cache.forget_unlike(observation)
@@ -135,7 +131,7 @@ class AutoVlaTarget(VlaTarget):
         said, config = motion_text(motion, observation.command), self._config
         text = prompt_text(slots, said, reasons=config.reasons, numbered=config.numbered)
         tokens = lay_out(self._tokenizer, text, slots, config.seconds_stride)
-        return VlaPrompt(tokens, VisionFeatures(torch.cat(features, dim=1), ()), torch.tensor(motion.speed_mps))
+        return VlaPrompt(tokens, VisionFeatures.joined(features), torch.tensor(motion.speed_mps))
 
     def act(self, state: VlaState, seed: int | None, samples: int = 1) -> tuple[Trajectory, ...]:
         """The trajectory that was written; there is no other one to draw.
@@ -156,19 +152,6 @@ class AutoVlaTarget(VlaTarget):
         """What stands before the first action."""
         before = next((i for i, token in enumerate(tokens) if token in self._tokenizer.actions), len(tokens))
         return self._tokenizer.decode(tokens[:before]).strip()
-
-    def _frames(self, camera: str, observation: Observation) -> Sequence[CameraFrame]:
-        frames = observation.frames
-        taken = {name: len(pictures) for name, pictures in frames.items()}
-        wanted = dict.fromkeys(self._spec.cameras, cam.FRAMES_PER_CAMERA)
-        if taken != wanted:
-            msg = f"observation: pictures {taken}, expected {wanted}"
-            raise InputError(msg)
-        stamps = [frame.stamp_ns for frame in frames[camera]]
-        if stamps != sorted(stamps):
-            msg = f"observation: pictures of {camera} at {stamps} ns, expected the oldest first"
-            raise InputError(msg)
-        return frames[camera]
 
     def _pictures(self, camera: str, frames: Sequence[CameraFrame]) -> Image:
         """uint8 (frames, H, W, 3), resized."""

@@ -5,9 +5,8 @@ from pathlib import Path
 import torch
 from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 
-from flatrope_planner.errors import SetupError, reason
 from flatrope_planner.vla.checkpoint.files import CONFIG_FILE
-from flatrope_planner.vla.checkpoint.weights import Naming, load_weights, without_storage
+from flatrope_planner.vla.checkpoint.weights import Naming, load_weights, new_network
 
 # Beginnings of names as older versions of transformers have written them, and write them still.
 RENAMED = {
@@ -35,12 +34,8 @@ def load_vlm(
     Raises:
         SetupError: when no network can be made of the configuration; else see `checkpoint.weights.load_weights`.
     """
-    try:
-        with without_storage():
-            vlm = Qwen2_5_VLForConditionalGeneration(config)
-    except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as err:
-        msg = f"{checkpoint / CONFIG_FILE}: no network can be made of it ({reason(err)})"
-        raise SetupError(msg) from err
+    described = f"{checkpoint / CONFIG_FILE}: no network can be made of it"
+    vlm = new_network(lambda: Qwen2_5_VLForConditionalGeneration(config), described)
     optional = frozenset({HEAD} if config.tie_word_embeddings else ())
     load_weights(vlm, checkpoint, precision, device, Naming(to_model, optional))
     if config.tie_word_embeddings:

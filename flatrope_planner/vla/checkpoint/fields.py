@@ -85,6 +85,13 @@ class Section:
         if self.holds(key) and self._content[key] != expected:
             self.refuse(key, repr(expected))
 
+    def holds_only(self, *keys: str) -> None:
+        """Refuse fields of any other name, which would do nothing."""
+        unknown = sorted(self._content.keys() - set(keys))
+        if unknown:
+            msg = f"{self._path}: {self._name}{unknown[0][:60]} is no setting, expected some of {', '.join(keys)}"
+            raise SetupError(msg)
+
     def refuse(self, key: str, expected: str) -> NoReturn:
         """Say that a field is not as expected.
 

@@ -101,7 +101,10 @@ class _Machine:
 
     def since_mark(self) -> list[Any]:
         """Take the values behind the last mark, and the mark."""
-        place = max(i for i, value in enumerate(self._stack) if isinstance(value, _Mark))
+        place = max((i for i, value in enumerate(self._stack) if isinstance(value, _Mark)), default=None)
+        if place is None:
+            msg = "a list without a beginning"
+            raise ValueError(msg)
         values = self._stack[place + 1 :]
         del self._stack[place:]
         return values

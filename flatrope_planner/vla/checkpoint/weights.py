@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -21,6 +21,8 @@ INDEX_FILE = "model.safetensors.index.json"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 # What weights are stored as, as safetensors calls it; all else is quantised.
 STORED_AS = ("F32", "BF16", "F16", "F64")
+M = TypeVar("M", bound=nn.Module)
+
 MEMORY_FILE = Path("/proc/meminfo")
 BYTES_PER_MEGABYTE = 1_000_000
 
@@ -50,6 +52,24 @@ def without_storage() -> Iterator[None]:
         yield
     finally:
         nn.Module.register_parameter = register  # type: ignore[method-assign]
+
+
+def new_network(build: Callable[[], M], complaint: str) -> M:
+    """A network without weights, for `load_weights` to fill.
+
+    Args:
+        build: makes it.
+        complaint: what is said when it cannot be made, naming the file that describes it.
+
+    Raises:
+        SetupError: when no network can be made of its configuration.
+    """
+    try:
+        with without_storage():
+            return build()
+    except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as err:
+        msg = f"{complaint} ({reason(err)})"
+        raise SetupError(msg) from err
 
 
 def load_weights(
