@@ -105,3 +105,8 @@ def test_a_command_is_found_where_the_planner_listens() -> None:
     assert choose_topics([*BASE, texts[0]], CAMERAS, TopicWishes(command="/rosout_text")).command == "/rosout_text"
     with pytest.raises(InputError, match="no std_msgs/msg/String topic /route with messages; there is: /rosout_text"):
         choose_topics([*BASE, texts[0]], CAMERAS, TopicWishes(command="/route"))
+
+
+def test_a_camera_by_its_name_in_the_data_set_has_the_topic_of_its_short_one() -> None:
+    named, topics = "camera_front_wide_120fov", [BASE[2], Topic("/ego/front_wide/image", IMAGE, 5)]
+    assert choose_topics(topics, (named,), TopicWishes()).cameras == {named: "/ego/front_wide/image"}

@@ -21,11 +21,18 @@ ENDS = {"front": "front", "forward": "front", "cross": "front", "fl": "front", "
 ENDS |= {"rear": "rear", "back": "rear", "backward": "rear", "rl": "rear", "rr": "rear"}
 LENSES = {"wide": "wide", "tele": "tele", "telephoto": "tele", "narrow": "tele"}
 WORD = re.compile(r"[a-z0-9]+")
+# Of Alpamayo's data set: camera_front_wide_120fov.
+DECORATION = re.compile(r"^camera_|_\d+(fov)?$")
 # A picture is compared on so many rows and columns first; whole where these are alike.
 GRID = 32
 # Pictures of a camera that are remembered, and how many in a row must have come in under another name, too.
 REMEMBERED = 4
 ENOUGH = 3
+
+
+def plain_name(camera: str) -> str:
+    """A camera's name in small letters, without what Alpamayo's data set puts around it."""
+    return DECORATION.sub("", DECORATION.sub("", camera.lower()))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ OF_ROS = ("use_sim_time", "start_type_description_service", "qos_overrides")
 DRAFTERS = ("none", "prompt_lookup", "retrieval", "network", "hybrid")
 AUDIT = "audit"
 EXACTNESS = ("canonical", "tolerant", AUDIT)
+# As `vla.target.PRECISIONS` and INT8.
+PRECISIONS = ("auto", "float32", "bfloat16", "int8")
 MOST_NODES, MOST_EVERY, MOST_SEED = 127, 100_000, 999_999
 OFFSET_LIMITS_M = (-10.0, 10.0)
 TWIST_FRAMES = (AUTO, *(fit.value for fit in (TwistFit.CHILD, TwistFit.PARENT)))
@@ -50,6 +52,10 @@ class PlannerSettings:
     period_s: float
 
     def __post_init__(self) -> None:
+        for name in ("target", "device", "draft"):
+            self._require(name, isinstance(getattr(self, name), str), "a name")
+        self._require("cameras", bool(self.cameras), "at least one")
+        self._require("precision", self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
         self._require("drafter", self.drafter in DRAFTERS, f"one of {', '.join(DRAFTERS)}")
         self._require("exactness", self.exactness in EXACTNESS, f"one of {', '.join(EXACTNESS)}")
         self._require("draft_nodes", _is_whole(self.draft_nodes, 1, MOST_NODES), f"a whole number of [1, {MOST_NODES}]")
@@ -59,6 +65,9 @@ class PlannerSettings:
         self._require("top_p", _is_number(self.top_p, 0.01, 1.0), "a number of [0.01, 1]")
         self._require("draw_seed", _is_whole(self.draw_seed, NO_SEED, MOST_SEED), f"from {NO_SEED} to {MOST_SEED}")
         self._require("trajectory_samples", _is_whole(self.trajectory_samples, 1, 64), "a whole number of [1, 64]")
+        draws = self.draw_seed != NO_SEED or not (self.temperature or self.trajectory_samples > 1)
+        drawn = f"temperature is {self.temperature:g} and trajectory_samples {self.trajectory_samples}"
+        self._require("draw_seed", draws, f"a seed where {drawn}")
         self._require("guidance", _is_number(self.guidance, 1.0, 10.0), "a number of [1, 10]")
         low_m, high_m = OFFSET_LIMITS_M
         offset = f"a number of [{low_m:g}, {high_m:g}]"

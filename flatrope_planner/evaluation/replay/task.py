@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from flatrope_planner._version import __version__
+from flatrope_planner.arguments import user_path
 from flatrope_planner.evaluation.replay.bag_metadata import METADATA
 from flatrope_planner.evaluation.replay.bag_replay import ReplayOptions
 from flatrope_planner.evaluation.replay.contestants import Contestants
@@ -62,7 +63,7 @@ class ReplayTask:
     def fingerprint(self) -> str:
         """Two tasks of the same fingerprint have the same result."""
         settings = self.lineup.settings
-        models = [Path(name).expanduser() for name in (settings.target, settings.draft) if name]
+        models = [user_path(name) for name in (settings.target, settings.draft) if name]
         contents = [path for folder in models for path in sorted(folder.rglob("*")) if path.is_file()]
         facts = [SCHEMA_VERSION, __version__, self.lineup, self.options]
         files = [[path.name, *_state(path)] for path in (*self.files, *contents) if path.exists()]
@@ -92,7 +93,7 @@ def contestants_of(lineup: Lineup) -> Contestants:
     # With one thread each, results do not depend on how many processes share the machine.
     torch.set_num_threads(1)
     settings = lineup.settings
-    draft = Path(settings.draft) if settings.draft else None
+    draft = user_path(settings.draft) if settings.draft else None
     exactness = Exactness(ExactnessMode(settings.exactness), settings.audit_every)
     speculation = SpeculationOptions(DrafterKind(settings.drafter), draft, settings.draft_nodes, exactness)
     precision, quantised = PRECISIONS.get(settings.precision), settings.precision == INT8

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from flatrope_planner.errors import InputError
 from flatrope_planner.evaluation.replay.bag_source import Topic
+from flatrope_planner.planning.camera_identity import plain_name
 
 IMAGE, COMPRESSED_IMAGE = "sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage"
 ODOMETRY, TEXT = "nav_msgs/msg/Odometry", "std_msgs/msg/String"
@@ -173,6 +174,10 @@ def _wanted_picture(pictures: Sequence[Topic], wish: str) -> str:
 
 def _likeness(camera: str, topic: str) -> int:
     """3: a part of the topic's name is the camera's; 2: but for signs; 1: its words are in it; 0: not alike."""
+    return max(_alike(name, topic) for name in (camera, plain_name(camera)))
+
+
+def _alike(camera: str, topic: str) -> int:
     parts = [part for part in topic.lower().split("/") if part]
     name, words = camera.lower(), set(re.findall(r"[a-z0-9]+", camera.lower()))
     if name in parts:

@@ -1,11 +1,11 @@
 """Cameras by name: what Alpamayo calls them, their order in a prompt, and their labels."""
 
-import re
 from collections.abc import Iterable
 from itertools import pairwise
 
 from flatrope_planner.dimensions import CAMERA_NAMES
 from flatrope_planner.errors import InputError
+from flatrope_planner.planning.camera_identity import plain_name
 
 # What a prompt with labels calls them (Alpamayo 1.5), in the order of `CAMERA_NAMES`, which is that of its pictures.
 LABELS = (
@@ -22,9 +22,6 @@ USUAL = ("cross_left", "front_wide", "cross_right", "front_tele")
 FRAMES_PER_CAMERA = 4
 FRAME_PERIOD_S = 0.1
 
-# Names of the data set: camera_front_wide_120fov, and shorter.
-_DECORATION = re.compile(r"^camera_|_\d+(fov)?$")
-
 
 def camera_index(name: str) -> int:
     """The index of a camera by its name, with or without the data set's decoration.
@@ -32,7 +29,7 @@ def camera_index(name: str) -> int:
     Raises:
         InputError: for a name that is none.
     """
-    plain = _DECORATION.sub("", _DECORATION.sub("", name.lower()))
+    plain = plain_name(name)
     if plain not in CAMERA_NAMES:
         msg = f"cameras: Alpamayo knows no {name!r}, expected some of {', '.join(CAMERA_NAMES)}"
         raise InputError(msg)
