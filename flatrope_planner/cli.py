@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import signal
 import sys
 from typing import NoReturn
 
@@ -23,6 +22,7 @@ from flatrope_planner.commands.published import add_published_commands
 from flatrope_planner.commands.recordings import add_recording_commands
 from flatrope_planner.commands.training import add_training_commands
 from flatrope_planner.errors import FlatropeError
+from flatrope_planner.interruption import interrupt_when_asked_to_end
 
 
 class _Parser(argparse.ArgumentParser):
@@ -36,8 +36,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     arguments = _parser(training=argv[:1] in (["train"], ["capture"])).parse_args(argv)
-    # Asked to end either way, a command ends what it has started.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Asked to end in whichever way, a command ends what it has started.
+    interrupt_when_asked_to_end()
     try:
         prepare_folder_of(arguments.json)
         result: Result = arguments.run(arguments)

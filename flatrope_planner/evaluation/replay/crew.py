@@ -2,7 +2,7 @@
 
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from typing import Any
@@ -10,14 +10,14 @@ from typing import Any
 from flatrope_planner.errors import on_one_line
 from flatrope_planner.evaluation.replay.bag_result import FAILED, replayed
 from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask, contestants_of
-from flatrope_planner.workers import begin_work, deaf_to_interrupts
+from flatrope_planner.workers import begin_work, pool_of, starting
 
 Result = dict[str, Any]
 Work = Callable[[ReplayTask, Callable[[float], None]], Result]
 # How often progress is looked at (s).
 LOOK_S = 0.5
 
-# Filled in each process: how much of each bag has been read (0 to 1), and whether nobody waits for it any more.
+# Filled in each process: how much of each bag has been read (0 to 1).
 _SHARED: list[Any] = []
 
 
@@ -37,38 +37,28 @@ def replay_all(
         told: hears from time to time how much of all bags has been read (0 to 1, by size).
         work: replays one of them in its process, and tells how much of it has been read.
     """
-    context = multiprocessing.get_context("spawn")
-    shares, abandoned = context.Array("d", len(tasks), lock=False), context.Event()
+    shares = multiprocessing.get_context("spawn").Array("d", len(tasks), lock=False)
     sizes = [max(task.size, 1) for task in tasks]
     left, alone = dict(enumerate(tasks)), False
     while left:
         # After a process has died, those that may have killed it get one for themselves, until it is known who did.
         batch = dict([next(iter(left.items()))]) if alone else dict(left)
         found = False
-        with ProcessPoolExecutor(
-            min(jobs, len(batch)), context, initializer=_begin, initargs=(shares, abandoned)
-        ) as pool:
-            # Asked to end at the terminal, all processes would hear it: it is this one that tells the others.
-            with deaf_to_interrupts():
+        at_work = min(jobs, len(batch))
+        with pool_of(at_work, _begin, shares) as pool:
+            with starting(at_work):
                 futures: dict[Future[Result], int] = {pool.submit(_work, work, n, task): n for n, task in batch.items()}
-            try:
-                for future in _finished(futures, partial(_tell, told, shares, sizes)):
-                    number = futures[future]
-                    if isinstance(future.exception(), BrokenProcessPool):
-                        if not alone:
-                            break
-                        found, result = True, died(tasks[number])
-                    else:
-                        result = future.result()
-                    del left[number]
-                    shares[number] = 1.0
-                    yield result
-            except BaseException:
-                # Nobody waits for the results any more: not even the pool shall, for bags that take hours.
-                abandoned.set()
-                raise
-            finally:
-                pool.shutdown(cancel_futures=True)
+            for future in _finished(futures, partial(_tell, told, shares, sizes)):
+                number = futures[future]
+                if isinstance(future.exception(), BrokenProcessPool):
+                    if not alone:
+                        break
+                    found, result = True, died(tasks[number])
+                else:
+                    result = future.result()
+                del left[number]
+                shares[number] = 1.0
+                yield result
         alone = not found
 
 
@@ -84,17 +74,15 @@ def _tell(told: Callable[[float], None], shares: Any, sizes: Sequence[int]) -> N
     told(sum(share * size for share, size in zip(shares, sizes, strict=True)) / sum(sizes))
 
 
-def _begin(shares: Any, abandoned: Any) -> None:
+def _begin(shares: Any) -> None:
     begin_work()
-    _SHARED[:] = [shares, abandoned]
+    _SHARED[:] = [shares]
 
 
 def _work(work: Work, number: int, task: ReplayTask) -> Result:
-    shares, abandoned = _SHARED
+    (shares,) = _SHARED
 
     def told(share: float) -> None:
-        if abandoned.is_set():
-            raise KeyboardInterrupt
         shares[number] = share
 
     return work(task, told)
