@@ -18,6 +18,7 @@ from flatrope_planner.commands.command import (
 from flatrope_planner.commands.doctor import add_doctor_command
 from flatrope_planner.commands.drafts import add_checkpoint_commands
 from flatrope_planner.commands.launching import add_launching_commands
+from flatrope_planner.commands.output import output_that_may_go_unread
 from flatrope_planner.commands.published import add_published_commands
 from flatrope_planner.commands.recordings import add_recording_commands
 from flatrope_planner.commands.training import add_training_commands
@@ -34,6 +35,11 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
+    with output_that_may_go_unread():
+        return _run(argv)
+
+
+def _run(argv: list[str] | None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     arguments = _parser(training=argv[:1] in (["train"], ["capture"])).parse_args(argv)
     # Asked to end in whichever way, a command ends what it has started.
