@@ -13,7 +13,7 @@ from flatrope_planner.planning.stream import LATE_S, RESTART_SAMPLES
 LATE_NS = seconds_to_ns(LATE_S)
 # How much faster than the recorder's clock stamps may run where messages are further apart than that.
 MOST_SPEED = 4
-# A leap on which nothing but one stamp stands is believed, too, once so many messages have it: a clock that has stopped.
+# A leap to a single stamp is believed, too, once so many messages have it: a clock that has stopped.
 MOST_HELD = 30
 
 
