@@ -51,7 +51,9 @@ def pool_of(jobs: int, begin: Callable[..., None], *arguments: object) -> Iterat
     """Processes that call `begin` first; left by an exception, such as Ctrl-C, they end whatever they do."""
     # Forked copies of a process that has started threads may hang.
     context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(jobs, context, initializer=begin, initargs=arguments)
+    with starting(jobs):
+        # Python's own process for what must be cleaned up begins here.
+        pool = ProcessPoolExecutor(jobs, context, initializer=begin, initargs=arguments)
     try:
         yield pool
     except BaseException:
@@ -66,13 +68,13 @@ def pool_of(jobs: int, begin: Callable[..., None], *arguments: object) -> Iterat
 
 @contextmanager
 def starting(jobs: int) -> Iterator[None]:
-    """Processes started within never hear Ctrl-C, which a terminal sends to all: this one hears it, and ends them.
+    """Processes started within never hear what a terminal sends to all: this one hears it, and ends them.
 
     Raises:
         SetupError: if they cannot be started.
     """
     with heard_afterwards():
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
         try:
             yield
         except OSError as err:
