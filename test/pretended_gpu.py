@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from flatrope_planner.vla.target import Running
@@ -82,18 +81,38 @@ class Pretending(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def run(func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """One operation, refused as PyTorch would, computed in main memory."""
-    leaves = tree_flatten((args, kwargs))[0]
+    leaves = list(leaves_of((args, kwargs)))
     tensors = [each for each in leaves if isinstance(each, Tensor)]
     check_one_device(func, args, tensors)
     devices = [each for each in leaves if isinstance(each, torch.device)]
     there = devices[0].type == GPU.type if devices else any(map(is_there, tensors))
     with _disable_current_modes():
-        computed = func(*tree_map(in_memory, args), **tree_map(in_memory, kwargs))
+        computed = func(*mapped(in_memory, args), **mapped(in_memory, kwargs))
     # What was changed in place is what it was; what went to another device is another.
     changed = {id(each.within): each for each in tensors if isinstance(each, OnGpu)}
     if not there:
-        return tree_map(lambda each: each.clone() if id(each) in changed else each, computed)
-    return tree_map(lambda each: changed.get(id(each)) if id(each) in changed else on_gpu(each), computed)
+        return mapped(lambda each: each.clone() if id(each) in changed else each, computed)
+    return mapped(lambda each: changed.get(id(each)) if id(each) in changed else on_gpu(each), computed)
+
+
+def leaves_of(value: Any) -> Iterator[Any]:
+    """What is in tuples, lists and dictionaries; PyTorch's own walk over them takes longer than the operations here."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if not isinstance(value, tuple | list):
+        yield value
+        return
+    for part in value:
+        yield from leaves_of(part)
+
+
+def mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """The same, each leaf changed."""
+    if isinstance(value, dict):
+        return {name: mapped(change, part) for name, part in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)([mapped(change, part) for part in value])
+    return change(value)
 
 
 def check_one_device(func: Any, args: Any, tensors: list[Tensor]) -> None:

@@ -18,7 +18,7 @@ from flatrope_planner.speculation import reasoner
 from flatrope_planner.speculation.draft_checkpoint import save_draft
 from flatrope_planner.speculation.rotary import RotaryScheme
 from flatrope_planner.training.capture_command import header_of
-from flatrope_planner.training.draft_kinds import DraftKind, DraftSizes, new_learner
+from flatrope_planner.training.draft_kinds import Basis, DraftKind, DraftSizes, new_learner
 from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
 from flatrope_planner.vla.loading import planner_with
@@ -70,7 +70,7 @@ def drafts_of_nothing(checkpoint: Path) -> Path:
     target = load_target(checkpoint, running=Running(device="cpu"))
     torch.manual_seed(0)
     for name, sizes in DRAFTS.items():
-        learner = new_learner(sizes, header_of(target), target.layer_shape, target.parts)
+        learner = new_learner(sizes, header_of(target), Basis.of(target))
         save_draft(checkpoint / "drafts" / name, learner.network, target.fingerprint)
     return checkpoint
 

@@ -71,3 +71,13 @@ def test_an_option_of_another_kind_is_refused(kind: str, option: str, capsys: py
 def test_positions_do_not_apply_to_medusa(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "draft", "--kind", "medusa", "--scheme", "flat"]) == 2
     assert capsys.readouterr().err == "flatrope: --scheme does not apply to --kind medusa\n"
+
+
+@pytest.mark.parametrize("option", ["--context-tokens 40", "--scheme mrope"])
+def test_what_other_engines_have_no_place_for_is_no_part_of_a_portable_draft(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "draft", "--portable", *option.split()]) == 2
+    name, _ = option.split()
+    complaint = f"flatrope: {name} does not go with --portable: the layouts of others have no place for it\n"
+    assert capsys.readouterr().err == complaint

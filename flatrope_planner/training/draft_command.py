@@ -20,16 +20,14 @@ from flatrope_planner.arguments import (
 )
 from flatrope_planner.errors import InputError
 from flatrope_planner.folder_lock import locked
-from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.checkpoints.block import BLOCKS, LAYERS
 from flatrope_planner.speculation.checkpoints.medusa import HEADS
 from flatrope_planner.speculation.checkpoints.stored import read_stored
 from flatrope_planner.speculation.draft_checkpoint import save_draft
-from flatrope_planner.speculation.draft_config import LayerShape
 from flatrope_planner.speculation.rotary import RotaryScheme
 from flatrope_planner.training.crew import own_gpu
 from flatrope_planner.training.draft import DraftTrainer, DraftTrainingOptions
-from flatrope_planner.training.draft_kinds import SIZES_OF_KIND, DraftKind, DraftSizes, new_learner
+from flatrope_planner.training.draft_kinds import SIZES_OF_KIND, Basis, DraftKind, DraftSizes, new_learner
 from flatrope_planner.training.draft_scoring import DraftLoss
 from flatrope_planner.training.replacing import check_replaceable
 from flatrope_planner.training.target import StopRequest
@@ -86,6 +84,12 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="a block draft sees the last N tokens and the ego history; default: all",
     )
+    parser.add_argument(
+        "--portable",
+        action="store_true",
+        default=None,
+        help="a block draft that `checkpoint convert` can write in the layouts of z-lab and speculators",
+    )
     parser.add_argument("--jobs", type=JOBS, default=2, help="processor cores to use (default: %(default)s)")
     add_device_argument(parser)
 
@@ -129,6 +133,12 @@ def _sizes_of(arguments: argparse.Namespace) -> DraftSizes:
         if name not in SIZES_OF_KIND[kind]:
             msg = f"--{name.replace('_', '-')} does not apply to --kind {kind.value}"
             raise InputError(msg)
+    foreign = [name for name in ("context_tokens", "scheme") if given.get(name) not in (None, RotaryScheme.FLAT.value)]
+    if given.get("portable") and foreign:
+        msg = (
+            f"--{foreign[0].replace('_', '-')} does not go with --portable: the layouts of others have no place for it"
+        )
+        raise InputError(msg)
     if "scheme" in given:
         given["scheme"] = RotaryScheme(given["scheme"])
     return DraftSizes(kind, **given)
@@ -150,9 +160,9 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     torch.set_num_threads(command.jobs)
     header = read_header(command.training.traces)
     device = own_gpu(Running(device=command.device).place())
-    layer, parts = _borrowed(command, header)
+    basis = _basis(command, header, device)
     torch.manual_seed(command.training.seed)
-    learner = new_learner(command.sizes, header, layer, parts.to(device))
+    learner = new_learner(command.sizes, header, basis)
     trainer = DraftTrainer(command.training, learner, header.fingerprint)
     with StopRequest() as wants_stop, locked(command.training.work) if trainer.crew.leads else nullcontext():
         trainer.run(wants_stop)
@@ -168,8 +178,8 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     return {**result, "out": str(command.out)}
 
 
-def _borrowed(command: DraftCommand, header: TraceHeader) -> tuple[LayerShape, BorrowedParts]:
-    """What a draft takes from its target, in main memory; the rest of a large one would fill the GPU for nothing.
+def _basis(command: DraftCommand, header: TraceHeader, device: torch.device) -> Basis:
+    """What a draft takes from its target, on its device; the rest of a large one would fill a GPU for nothing.
 
     Raises:
         InputError: when the traces are another target's.
@@ -182,4 +192,4 @@ def _borrowed(command: DraftCommand, header: TraceHeader) -> tuple[LayerShape, B
         raise InputError(msg)
     # What a draft borrows does not learn.
     target.vlm.requires_grad_(requires_grad=False)
-    return target.layer_shape, target.parts
+    return Basis.of(target, device)

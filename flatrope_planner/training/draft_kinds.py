@@ -4,6 +4,8 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
+import torch
+
 from flatrope_planner.speculation.block_draft import BlockDraft, BlockDraftConfig
 from flatrope_planner.speculation.borrowed import BorrowedParts
 from flatrope_planner.speculation.draft_config import LayerShape
@@ -15,6 +17,7 @@ from flatrope_planner.training.draft import DraftLearner
 from flatrope_planner.training.eagle_learner import EagleLearner
 from flatrope_planner.training.medusa_learner import MedusaLearner
 from flatrope_planner.training.traces import TraceHeader
+from flatrope_planner.vla.target import VlaTarget
 
 
 class DraftKind(Enum):
@@ -27,7 +30,7 @@ class DraftKind(Enum):
 
 # Which of the sizes below each kind has.
 SIZES_OF_KIND = {
-    DraftKind.BLOCK: ("scheme", "block_size", "layers", "context_tokens"),
+    DraftKind.BLOCK: ("scheme", "block_size", "layers", "context_tokens", "portable"),
     DraftKind.EAGLE3: ("scheme",),
     DraftKind.MEDUSA: ("block_size",),
 }
@@ -45,35 +48,57 @@ class DraftSizes:
     layers: int = 2
     # How many of the last tokens the block draft sees besides the ego history, None for all.
     context_tokens: int | None = None
+    # Whether the block draft has only what the layouts of others have a place for (DFlash's, vLLM's).
+    portable: bool = False
 
 
-def new_learner(sizes: DraftSizes, header: TraceHeader, layer: LayerShape, parts: BorrowedParts) -> DraftLearner[Any]:
+@dataclass(frozen=True)
+class Basis:
+    """What of a target its drafts are made of."""
+
+    # Their own layers are like its.
+    layer: LayerShape
+    # A token of prompts that stands for something else there, and is in no text.
+    pad: int
+    # What they borrow, on the device where they are to learn.
+    parts: BorrowedParts
+
+    @classmethod
+    def of(cls, target: VlaTarget, device: torch.device | None = None) -> "Basis":
+        """That of a target, whose borrowed parts are moved to a device; None: they stay where they are."""
+        return cls(target.layer_shape, target.image_pad, target.parts.to(device or target.device))
+
+
+def new_learner(sizes: DraftSizes, header: TraceHeader, basis: Basis) -> DraftLearner[Any]:
     """A fresh draft for the target that the traces are of, and its teacher.
 
     Args:
         sizes: kind and sizes that were asked for.
         header: of the traces.
-        layer: of the target, which a draft's own layers are made like.
-        parts: what it borrows, on the device where it is to learn.
+        basis: of the target.
     """
+    parts = basis.parts
     match sizes.kind:
         case DraftKind.BLOCK:
-            draft = BlockDraft(_block_config(sizes, header, layer)).to(parts.device)
+            draft = BlockDraft(_block_config(sizes, header, basis)).to(parts.device)
             return BlockLearner(draft, parts)
         case DraftKind.EAGLE3:
-            eagle = EagleDraft(_eagle_config(sizes, header, layer)).to(parts.device)
+            eagle = EagleDraft(_eagle_config(sizes, header, basis.layer)).to(parts.device)
             return EagleLearner(eagle, parts)
         case DraftKind.MEDUSA:
             heads = MedusaHeads(MedusaConfig(header.hidden, header.tapped_layers, heads=sizes.block_size - 1))
             return MedusaLearner(heads.to(parts.device), parts)
 
 
-def _block_config(sizes: DraftSizes, header: TraceHeader, layer: LayerShape) -> BlockDraftConfig:
+def _block_config(sizes: DraftSizes, header: TraceHeader, basis: Basis) -> BlockDraftConfig:
+    # Places to be guessed are marked by an embedding of the draft's own, or by that of a token that is in no text.
+    plain: dict[str, Any] = {"feature_norm": False, "predecessor_rank": 0, "mask_token": basis.pad}
     return BlockDraftConfig(
         header.hidden,
         header.vocab_size,
         header.tapped_layers,
-        **asdict(layer),
+        **asdict(basis.layer),
+        **(plain if sizes.portable else {}),
         block_size=sizes.block_size,
         layers=sizes.layers,
         context_tokens=sizes.context_tokens,
