@@ -307,11 +307,15 @@ def test_targets_are_found_by_name(whole: Path, folder: Path, monkeypatch: pytes
     assert find_target(str(folder)) == folder
     monkeypatch.setenv("HOME", str(folder.parent))
     assert find_target("~/checkpoint/") == folder
-    with pytest.raises(InputError, match=r"no target 'nvidia/Alpamayo-R9': .* `hf download nvidia/Alpamayo-R9`$"):
+    with pytest.raises(
+        InputError, match=r"no target 'nvidia/Alpamayo-R9': .* `hf download nvidia/Alpamayo-R9` fetches it$"
+    ):
         find_target("nvidia/Alpamayo-R9")
     for name in ("", "./R9", "/models/R9", "~nobody/R9", "~no_such_user/R9", "a b"):
         with pytest.raises(InputError, match=r"no such folder and nothing in the cache; expected nano, or .* cache$"):
             find_target(name)
+    with pytest.raises(InputError, match=r"config.json'?: a file; expected nano, or a checkpoint"):
+        find_target(str(folder / "config.json"))
     target = load_target(whole / "checkpoint", (1,))
     assert isinstance(target, AlpamayoTarget)
     assert target.observation_spec.cameras == USUAL
@@ -403,3 +407,25 @@ def test_devices_that_are_not_there() -> None:
         Running(device="gpu").place()
     with pytest.raises(InputError, match=r"device is 'cuda:99', but PyTorch sees \d+ GPUs"):
         Running(device="cuda:99").place()
+
+
+def test_a_tokenizer_that_is_not_grown_out_of_the_backbones_is_refused(folder: Path) -> None:
+    base = folder.parent / "backbone" / "tokenizer.json"
+    content = json.loads(base.read_text())
+    words = content["model"]["vocab"]
+    one, other = list(words)[300:302]
+    swapped = {**words, one: words[other], other: words[one]}
+    own = folder / "tokenizer.json"
+    own.write_text(json.dumps({**content, "model": {**content["model"], "vocab": swapped}}))
+    complaint = complaint_of(folder)
+    assert f"{own}: token " in complaint
+    assert complaint.endswith("backbone/tokenizer.json")
+    own.write_text(json.dumps({**content, "model": {**content["model"], "merges": content["model"]["merges"][::-1]}}))
+    assert f"{own}: words are put together in another way than in " in complaint_of(folder)
+
+
+def test_the_later_release_is_not_taken_for_the_first(tmp_path: Path) -> None:
+    checkpoint = write_checkpoint(tmp_path, Release.V1_5, changes={"model_type": "alpamayo_r1"})
+    assert "model_type is 'alpamayo_r1', expected alpamayo1_5, of whose package its classes are" in complaint_of(
+        checkpoint
+    )

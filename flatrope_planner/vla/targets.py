@@ -98,9 +98,17 @@ def find_target(name: str) -> Path | None:
 def _no_target(name: str) -> str:
     """That there is none of that name, and what to do about it."""
     of_a_repository = re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII) and not name.startswith(".")
-    remedy = f", or for `hf download {name}`" if of_a_repository else ""
+    remedy = f"; `hf download {name}` fetches it" if of_a_repository else ""
     expected = f"{NANO}, or a checkpoint of Alpamayo or AutoVLA: its folder, or its id in the local Hugging Face cache"
-    return f"there is no target {name!r}: no such folder and nothing in the cache; expected {expected}{remedy}"
+    found = "a file" if _is_there(user_path(name)) else "no such folder and nothing in the cache"
+    return f"there is no target {name!r}: {found}; expected {expected}{remedy}"
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _is_folder(path: Path) -> bool:

@@ -28,6 +28,10 @@ class Release(Enum):
     V1_5 = "alpamayo1_5"
 
 
+# Where the classes are that only the later release can name.
+NEWER_PACKAGE = f"{Release.V1_5.value}."
+
+
 @dataclass(frozen=True)
 class VocabularyConfig:
     """Tokens that were added to the backbone's."""
@@ -108,6 +112,9 @@ class AlpamayoConfig:
         releases = [release.value for release in Release]
         if content.get("model_type") not in releases:
             whole.refuse("model_type", " or ".join(releases))
+        release = Release(content["model_type"])
+        if release is Release.R1 and whole.section("action_space_cfg").text("_target_").startswith(NEWER_PACKAGE):
+            whole.refuse("model_type", f"{Release.V1_5.value}, of whose package its classes are")
         whole.must_be("vlm_backend", "qwenvl3")
         future_bins = _future_bins(whole)
         delta = _delta(whole)
@@ -119,7 +126,7 @@ class AlpamayoConfig:
         if min_pixels > max_pixels:
             whole.refuse("max_pixels", f"at least min_pixels, {min_pixels}")
         return cls(
-            release=Release(content["model_type"]),
+            release=release,
             backbone=whole.text("vlm_name_or_path"),
             precision=whole.text("model_dtype", "bfloat16"),
             vocabulary=_vocabulary(whole, future_bins, delta.bins),

@@ -1,5 +1,6 @@
 """The tokenizer of a checkpoint: the backbone's, with numbers for trajectories and marks between parts of a text."""
 
+import json
 from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer
@@ -38,6 +39,8 @@ def load_vocabulary(checkpoint: Path, backbone: Path, release: Release, expected
     own = checkpoint / TOKENIZER_FILE
     path = own if own.is_file() else backbone / TOKENIZER_FILE
     tokenizer = read_tokenizer(path, "the checkpoint or of its backbone")
+    if path is own and (backbone / TOKENIZER_FILE).is_file():
+        _check_base(path, tokenizer, backbone / TOKENIZER_FILE)
     for mark in QWEN_SPECIALS:
         if tokenizer.token_to_id(mark) is None:
             msg = f"{path}: no token {mark}, expected the tokenizer of a Qwen3-VL"
@@ -49,6 +52,20 @@ def load_vocabulary(checkpoint: Path, backbone: Path, release: Release, expected
     _check(path, checkpoint / CONFIG_FILE, tokenizer, expected)
     numbers = range(expected.history_start, expected.history_start + expected.history_bins)
     return VlaTokenizer(tokenizer, numbers)
+
+
+def _check_base(path: Path, tokenizer: Tokenizer, base: Path) -> None:
+    """Compare a tokenizer with the one that it has grown out of, which is what NVIDIA's code reads."""
+    expected = read_tokenizer(base, "the backbone")
+    ids = tokenizer.get_vocab()
+    for token, index in expected.get_vocab().items():
+        if ids.get(token) != index:
+            msg = f"{path}: token {token!r} has the id {ids.get(token)}, expected {index}, as in {base}"
+            raise SetupError(msg)
+    merges, expected_merges = (json.loads(each.to_str())["model"].get("merges") for each in (tokenizer, expected))
+    if merges != expected_merges:
+        msg = f"{path}: words are put together in another way than in {base}, expected the same merges"
+        raise SetupError(msg)
 
 
 def _check(path: Path, config: Path, tokenizer: Tokenizer, expected: VocabularyConfig) -> None:

@@ -109,7 +109,8 @@ def load_weights(
     # Frequencies and scales are in the configuration, too; some checkpoints leave them out.
     missing = sorted(parameters - found - names.optional)
     if missing:
-        msg = f"{checkpoint}: {missing[0]} is missing ({len(missing)} in all), expected by {CONFIG_FILE}"
+        where = f"{CONFIG_FILE} or the backbone's"
+        msg = f"{checkpoint}: {missing[0]} is missing ({len(missing)} in all), expected by {where}"
         raise SetupError(msg)
     for module in model.modules():
         for name, buffer in module.named_buffers(recurse=False):
