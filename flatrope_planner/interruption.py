@@ -20,8 +20,12 @@ def interrupt_when_asked_to_end() -> None:
 
 
 @contextmanager
-def heard_afterwards() -> Iterator[None]:
-    """What is done within is not left half done: requests to end are heard when it is over. For the main thread."""
+def heard_afterwards(*, is_ending: bool = False) -> Iterator[None]:
+    """What is done within is not left half done: requests to end are heard when it is over. For the main thread.
+
+    Args:
+        is_ending: an exception is on its way; nobody needs to be asked again.
+    """
     if threading.current_thread() is not threading.main_thread():
         # Nothing interrupts other threads.
         yield
@@ -36,5 +40,5 @@ def heard_afterwards() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for each in heard:
+        for each in () if is_ending else heard:
             signal.raise_signal(each)

@@ -5,9 +5,10 @@ import os
 import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from queue import SimpleQueue
 from threading import Thread
 from typing import TypeVar
 
@@ -36,10 +37,15 @@ def run_in_workers(work: Callable[[T], R], tasks: Sequence[T], jobs: int, nicene
         raise InputError(msg)
     jobs = min(jobs, len(tasks))
     with pool_of(jobs, begin_work, niceness) as pool:
+        # What interrupts this process leaves no lock behind in it, as it might in `as_completed`.
+        done = SimpleQueue[Future[R]]()
         with starting(jobs):
             futures = {pool.submit(_done, work, task): task for task in tasks}
+            for future in futures:
+                future.add_done_callback(done.put)
         try:
-            for future in as_completed(futures):
+            for _ in futures:
+                future = done.get()
                 yield futures[future], future.result()
         except BrokenProcessPool as err:
             msg = f"one of {jobs} processes at work has died; was there enough memory for all? Try with fewer jobs"
@@ -57,9 +63,12 @@ def pool_of(jobs: int, begin: Callable[..., None], *arguments: object) -> Iterat
     try:
         yield pool
     except BaseException:
-        with heard_afterwards():
+        with heard_afterwards(is_ending=True):
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()
+            # One that ended while it sent a result has left a part of it: nobody shall wait for the rest, which as long
+            # as this process can write there itself might still come. Python has no public way to say so.
+            pool._result_queue._writer.close()  # type: ignore[attr-defined]  # noqa: SLF001
             pool.shutdown(cancel_futures=True)
         raise
     with heard_afterwards():

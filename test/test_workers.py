@@ -41,6 +41,10 @@ def leave_trace(file: Path) -> None:
     file.touch()
 
 
+def send_much(_: int) -> bytes:
+    return bytes(50_000_000)
+
+
 class Interrupting(list[Path]):
     """Tasks that somebody interrupts while they are handed out."""
 
@@ -117,6 +121,13 @@ def test_interrupted_while_the_work_is_handed_out_nothing_is_waited_for(tmp_path
         dict(run_in_workers(leave_trace, Interrupting([tmp_path / "a", tmp_path / "b"]), 2))
     assert not multiprocessing.active_children()
     assert not list(tmp_path.iterdir())
+
+
+def test_processes_that_end_while_they_send_their_results_are_not_waited_for() -> None:
+    # Not read to their ends, nor one by one: the first result is there while others are on their way.
+    for _ in run_in_workers(send_much, range(6), 2):
+        break
+    assert not multiprocessing.active_children()
 
 
 def test_a_process_that_dies_is_told_in_one_line() -> None:
