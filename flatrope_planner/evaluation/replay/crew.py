@@ -1,10 +1,12 @@
 """Replays many bags on several processes: one that breaks does not stop the others, nor does one that dies."""
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from flatrope_planner.errors import on_one_line
@@ -62,12 +64,18 @@ def replay_all(
         alone = not found
 
 
-def _finished(futures: dict[Future[Result], int], look: Callable[[], None]) -> Iterator[Future[Result]]:
-    waiting = set(futures)
+def _finished(futures: Collection[Future[Result]], look: Callable[[], None]) -> Iterator[Future[Result]]:
+    # What interrupts this process leaves no lock behind in it, as it might in `concurrent.futures.wait`.
+    done, waiting = SimpleQueue[Future[Result]](), len(futures)
+    for future in futures:
+        future.add_done_callback(done.put)
     while waiting:
-        done, waiting = wait(waiting, LOOK_S, FIRST_COMPLETED)
+        finished = []
+        with suppress(Empty):
+            finished.append(done.get(timeout=LOOK_S))
         look()
-        yield from done
+        yield from finished
+        waiting -= len(finished)
 
 
 def _tell(told: Callable[[float], None], shares: Any, sizes: Sequence[int]) -> None:
