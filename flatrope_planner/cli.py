@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import signal
 import sys
 from typing import NoReturn
 
@@ -19,10 +18,12 @@ from flatrope_planner.commands.command import (
 from flatrope_planner.commands.doctor import add_doctor_command
 from flatrope_planner.commands.drafts import add_checkpoint_commands
 from flatrope_planner.commands.launching import add_launching_commands
+from flatrope_planner.commands.output import output_that_may_go_unread
 from flatrope_planner.commands.published import add_published_commands
 from flatrope_planner.commands.recordings import add_recording_commands
 from flatrope_planner.commands.training import add_training_commands
 from flatrope_planner.errors import FlatropeError
+from flatrope_planner.interruption import interrupt_when_asked_to_end
 
 
 class _Parser(argparse.ArgumentParser):
@@ -34,10 +35,15 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
+    with output_that_may_go_unread():
+        return _run(argv)
+
+
+def _run(argv: list[str] | None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     arguments = _parser(training=argv[:1] in (["train"], ["capture"])).parse_args(argv)
-    # Asked to end either way, a command ends what it has started.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Asked to end in whichever way, a command ends what it has started.
+    interrupt_when_asked_to_end()
     try:
         prepare_folder_of(arguments.json)
         result: Result = arguments.run(arguments)

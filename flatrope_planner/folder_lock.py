@@ -23,7 +23,7 @@ def locked(folder: Path) -> Iterator[None]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK_FILE).open("w", encoding="utf-8")
+        file = (folder / LOCK_FILE).open("a", encoding="utf-8")
     except OSError as err:
         msg = f"{folder} cannot be written: {err.strerror or err}"
         raise SetupError(msg) from err

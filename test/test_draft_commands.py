@@ -44,6 +44,11 @@ def test_from_drives_to_a_draft(
     assert isinstance(draft, BlockDraft)
     assert (draft.config.block_size, draft.config.tapped_layers, draft.config.hidden) == (4, (0, 1, 2), 48)
     assert f"{out}: a draft that is expected to write" in capsys.readouterr().out
+    # Weights of these sizes fit, but are of another run, whose steps are all done.
+    for option, value, before in (("--scheme", "mrope", "flat"), ("--loss", "kl", "ce"), ("--rate", "0.1", "0.002")):
+        assert main([*train, "--out", str(out), "--steps", "2", "--block-size", "4", option, value]) == 2
+        line = f"checkpoint of a run with {option[2:]} {before}, not {value}; use an empty folder"
+        assert capsys.readouterr().err == f"flatrope: {tmp_path / 'work/checkpoint.pt'}: {line}\n"
     # The model that it was trained for, for instance, would be lost.
     assert main([*train, "--out", str(weights), "--steps", "2", "--block-size", "4"]) == 2
     assert f"--out {weights} holds a model that is not a draft" in capsys.readouterr().err

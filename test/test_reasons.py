@@ -22,3 +22,9 @@ def test_of_reasons_heard_as_often_the_first_counts() -> None:
     for complaint in ("b waits 1.5 s", "a", "a", "b waits 1.5 s"):
         reasons.add(complaint)
     assert reasons.commonest == "b waits 1.5 s"
+
+
+def test_a_reason_may_have_any_characters() -> None:
+    reasons = Reasons()
+    reasons.add("camera \0 waits 1.5 s")
+    assert reasons.commonest == "camera \0 waits 1.5 s"

@@ -328,6 +328,30 @@ def test_stretches_without_a_plan_say_why(bag: Path, tmp_path: Path) -> None:
     assert "no plan from" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_messages_that_mean_nothing_cost_themselves(tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "run.mcap", DEFINITIONS) as writer:
+        messages = Messages(writer, typestore_with(DEFINITIONS))
+        for step in range(101):
+            messages.odometry(SECOND_NS + step * SECOND_NS // 20, SPEED_MPS * step / 20.0)
+        writer.write(
+            "/planner/output/status", "diagnostic_msgs/msg/DiagnosticArray", SECOND_NS, b"\0\1\0\0" + b"\xff" * 9
+        )
+        messages.text("/game/outcome", SECOND_NS, "won")
+        messages.status(2 * SECOND_NS, inputs=(2, "<b>1.0 s\0 and \x07 nothing"))
+        # Plans of no time in which anything was driven.
+        messages.plan(SECOND_NS // 2, 0.0)
+        messages.plan(60 * SECOND_NS, 0.0)
+    recording = write_report(tmp_path / "run.mcap", tmp_path / "report.html")
+    assert [line.partition(" messages")[0] for line in recording["missing"]] == [
+        "/game/outcome: 1 of 1",
+        "/planner/output/status: 1 of 2",
+    ]
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "no plan from 0.0 s to 5.0 s (inputs: &lt;b&gt;1.0 s" in page
+    assert "<b>1.0" not in page
+    assert "\0" not in page
+
+
 def test_the_page_holds_everything(bag: Path, tmp_path: Path) -> None:
     write_report(bag, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

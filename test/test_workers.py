@@ -1,5 +1,7 @@
 """Tasks in processes: results, and how they end when somebody is interrupted, killed, or has had enough."""
 
+import errno
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -21,6 +23,35 @@ def die(number: int) -> int:
     if number == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return number
+
+
+class PeculiarError(Exception):
+    """Cannot be made again from its message, as pickle does it."""
+
+    def __init__(self, number: int, kind: str) -> None:
+        super().__init__(f"{kind} {number}")
+
+
+def be_peculiar(number: int) -> None:
+    raise PeculiarError(number, "number")
+
+
+def leave_trace(file: Path) -> None:
+    time.sleep(5.0)
+    file.touch()
+
+
+def send_much(_: int) -> bytes:
+    return bytes(50_000_000)
+
+
+class Interrupting(list[Path]):
+    """Tasks that somebody interrupts while they are handed out."""
+
+    def __iter__(self) -> Iterator[Path]:
+        yield from [self[0]]
+        signal.raise_signal(signal.SIGINT)
+        yield from self[1:]
 
 
 def nice(_: int) -> int:
@@ -69,6 +100,34 @@ def test_each_task_has_its_result() -> None:
 def test_an_error_of_the_work_is_raised_here() -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         dict(run_in_workers(int, ["no number"], 1))
+
+
+def test_an_error_that_cannot_be_sent_is_told_in_words() -> None:
+    with pytest.raises(RuntimeError, match=r"^PeculiarError: number 3 \(be_peculiar, line \d+\)$"):
+        dict(run_in_workers(be_peculiar, [3], 1))
+
+
+def test_processes_that_cannot_be_started_are_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(multiprocessing.process.BaseProcess, "start", start)
+    with pytest.raises(SetupError, match=r"^2 processes cannot be started: Resource temporarily unavailable$"):
+        dict(run_in_workers(abs, [1, 2], 9))
+
+
+def test_interrupted_while_the_work_is_handed_out_nothing_is_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        dict(run_in_workers(leave_trace, Interrupting([tmp_path / "a", tmp_path / "b"]), 2))
+    assert not multiprocessing.active_children()
+    assert not list(tmp_path.iterdir())
+
+
+def test_processes_that_end_while_they_send_their_results_are_not_waited_for() -> None:
+    # Not read to their ends, nor one by one: the first result is there while others are on their way.
+    for _ in run_in_workers(send_much, range(6), 2):
+        break
+    assert not multiprocessing.active_children()
 
 
 def test_a_process_that_dies_is_told_in_one_line() -> None:

@@ -12,6 +12,7 @@ from threading import Event, Thread
 from types import FrameType, TracebackType
 
 from flatrope_planner.bringup.description import NodeProcess
+from flatrope_planner.interruption import unless_ignored
 
 # Time for a node to end by itself after SIGINT; after it, SIGKILL.
 GRACE_S = 4.0
@@ -160,7 +161,7 @@ def command_line(process: NodeProcess) -> list[str]:
 def run(
     processes: Sequence[NodeProcess], environment: Mapping[str, str], write: Write = print, *, to_the_end: bool = False
 ) -> Ended | None:
-    """Run until SIGINT or SIGTERM, or until one process ends, which ends all; returns that process.
+    """Run until asked to end, or until one process ends, which ends all; returns that process.
 
     Args:
         processes: what to run.
@@ -173,7 +174,7 @@ def run(
     def ask(_signal: int, _frame: FrameType | None) -> None:
         asked.set()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, ask) for number in unless_ignored()}
     try:
         with ProcessGroup(processes, environment, write) as group:
             while not asked.wait(POLL_S):

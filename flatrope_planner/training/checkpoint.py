@@ -1,6 +1,6 @@
 """The state of a training run on disk: written whole or not at all, read without running code from it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ import torch
 from flatrope_planner.errors import InputError, SetupError, reason
 
 CHECKPOINT_FILE = "checkpoint.pt"
+# Where a state says of which run it is.
+RUN = "run"
 
 
 def save_checkpoint(directory: Path, state: dict[str, Any]) -> None:
@@ -47,6 +49,24 @@ def load_checkpoint(directory: Path) -> dict[str, Any] | None:
         msg = f"{path}: a {type(state).__name__}, expected the state of a training run; use an empty folder"
         raise InputError(msg)
     return state
+
+
+def require_same_run(directory: Path, state: Mapping[str, Any], run: Mapping[str, str]) -> None:
+    """See to it that the state from this folder is of this very run: names of what a run is made by, and their values.
+
+    Weights of the same sizes fit wherever they are from: those of one run would silently be taken for another's.
+
+    Raises:
+        InputError: naming what differs.
+    """
+    path, before = directory / CHECKPOINT_FILE, state.get(RUN)
+    if not isinstance(before, dict):
+        msg = f"{path}: checkpoint of something else, or of an earlier version; use an empty folder"
+        raise InputError(msg)
+    for name, value in run.items():
+        if before.get(name) != value:
+            msg = f"{path}: checkpoint of a run with {name} {before.get(name)}, not {value}; use an empty folder"
+            raise InputError(msg)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Trains a draft on a target's traces; an interrupted run goes on where it stopped."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from torch import nn
 from flatrope_planner.errors import InputError
 from flatrope_planner.progress import clock
 from flatrope_planner.speculation.checkpoints.layout import Draft
-from flatrope_planner.training.checkpoint import load_checkpoint, restoring, save_checkpoint
+from flatrope_planner.training.checkpoint import RUN, load_checkpoint, require_same_run, restoring, save_checkpoint
 from flatrope_planner.training.crew import Crew
 from flatrope_planner.training.draft_scoring import DraftLoss, DraftScore
 from flatrope_planner.training.optimisation import Optimiser, learning_rate
@@ -73,9 +73,13 @@ class DraftLearner(Protocol[B]):
 class DraftTrainer(Generic[B]):
     """One run, from wherever its folder says it stands."""
 
-    def __init__(self, options: DraftTrainingOptions, learner: DraftLearner[B]) -> None:
-        """Train the learner's network; what it borrows from the target stays as it is."""
-        self._options, self._learner = options, learner
+    def __init__(self, options: DraftTrainingOptions, learner: DraftLearner[B], target: str = "") -> None:
+        """Train the learner's network; what it borrows from the target (its fingerprint) stays as it is.
+
+        Raises:
+            InputError: when there are not enough traces, or another run's checkpoint is in the folder of work.
+        """
+        self._options, self._learner, self._target = options, learner, target
         self.crew = Crew()
         self.draft = learner.network
         schedule = partial(learning_rate, seeing_steps=0, steps=options.steps, peak=options.peak_rate)
@@ -92,6 +96,7 @@ class DraftTrainer(Generic[B]):
                 raise InputError(msg)
         state = load_checkpoint(options.work)
         if state is not None:
+            require_same_run(options.work, state, self._run)
             with restoring(options.work):
                 self.draft.load_state_dict(state["draft"])
                 self.optimiser.restore(state["optimiser"])
@@ -145,7 +150,23 @@ class DraftTrainer(Generic[B]):
 
     def save(self) -> None:
         """Write the checkpoint."""
-        save_checkpoint(self._options.work, {"draft": self.draft.state_dict(), "optimiser": self.optimiser.state()})
+        state = {RUN: self._run, "draft": self.draft.state_dict(), "optimiser": self.optimiser.state()}
+        save_checkpoint(self._options.work, state)
+
+    @property
+    def _run(self) -> Mapping[str, str]:
+        """What this run is made by; the steps are not, more of them may be asked for later."""
+        options = self._options
+        made_by = {
+            "kind": type(self.draft).__name__,
+            **vars(self.draft.config),
+            "target": self._target,
+            "loss": options.loss.value,
+            "rate": options.peak_rate,
+            "batch": options.batch,
+            "seed": options.seed,
+        }
+        return {name.replace("_", "-"): str(getattr(value, "value", value)) for name, value in made_by.items()}
 
     def _step(self, batch: B) -> DraftScore:
         found = self._learner.score(batch, self._options.loss)

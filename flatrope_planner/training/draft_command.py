@@ -149,7 +149,7 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
 
     Raises:
         InputError: when there are no traces, they are another target's, the draft could not be read again, something
-            else is where it is to be written, or another training is at work in the folder.
+            else is where it is to be written, or another training is or was at work in the folder.
     """
     if command.sizes.kind is DraftKind.MEDUSA and command.sizes.block_size - 1 not in HEADS:
         msg = (
@@ -163,7 +163,7 @@ def train_draft(command: DraftCommand) -> Mapping[str, object]:
     basis = _basis(command, header, device)
     torch.manual_seed(command.training.seed)
     learner = new_learner(command.sizes, header, basis)
-    trainer = DraftTrainer(command.training, learner)
+    trainer = DraftTrainer(command.training, learner, header.fingerprint)
     with StopRequest() as wants_stop, locked(command.training.work) if trainer.crew.leads else nullcontext():
         trainer.run(wants_stop)
     result = {"steps": trainer.optimiser.step_count, "finished": trainer.finished, "expected_length": trainer.score()}

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from flatrope_planner.interruption import unless_ignored
 from flatrope_planner.progress import clock
 from flatrope_planner.training.checkpoint import load_checkpoint, restoring, save_checkpoint
 from flatrope_planner.training.collation import Collator
@@ -196,14 +197,14 @@ class _Progress:
 
 
 class StopRequest:
-    """Set by SIGINT or SIGTERM while in use; a second signal ends the process as usual."""
+    """Set by a request to end while in use; a second one ends the process as usual."""
 
     def __init__(self) -> None:
         self._requested = False
         self._previous: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Callable[[], bool]:
-        for kind in (signal.SIGINT, signal.SIGTERM):
+        for kind in unless_ignored():
             self._previous[kind] = signal.signal(kind, self._request)
         return lambda: self._requested
 

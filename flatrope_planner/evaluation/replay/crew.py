@@ -1,23 +1,25 @@
 """Replays many bags on several processes: one that breaks does not stop the others, nor does one that dies."""
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from flatrope_planner.errors import on_one_line
 from flatrope_planner.evaluation.replay.bag_result import FAILED, replayed
 from flatrope_planner.evaluation.replay.task import SCHEMA_VERSION, ReplayTask, contestants_of
-from flatrope_planner.workers import begin_work, deaf_to_interrupts
+from flatrope_planner.workers import begin_work, pool_of, starting
 
 Result = dict[str, Any]
 Work = Callable[[ReplayTask, Callable[[float], None]], Result]
 # How often progress is looked at (s).
 LOOK_S = 0.5
 
-# Filled in each process: how much of each bag has been read (0 to 1), and whether nobody waits for it any more.
+# Filled in each process: how much of each bag has been read (0 to 1).
 _SHARED: list[Any] = []
 
 
@@ -37,64 +39,58 @@ def replay_all(
         told: hears from time to time how much of all bags has been read (0 to 1, by size).
         work: replays one of them in its process, and tells how much of it has been read.
     """
-    context = multiprocessing.get_context("spawn")
-    shares, abandoned = context.Array("d", len(tasks), lock=False), context.Event()
+    shares = multiprocessing.get_context("spawn").Array("d", len(tasks), lock=False)
     sizes = [max(task.size, 1) for task in tasks]
     left, alone = dict(enumerate(tasks)), False
     while left:
         # After a process has died, those that may have killed it get one for themselves, until it is known who did.
         batch = dict([next(iter(left.items()))]) if alone else dict(left)
         found = False
-        with ProcessPoolExecutor(
-            min(jobs, len(batch)), context, initializer=_begin, initargs=(shares, abandoned)
-        ) as pool:
-            # Asked to end at the terminal, all processes would hear it: it is this one that tells the others.
-            with deaf_to_interrupts():
+        at_work = min(jobs, len(batch))
+        with pool_of(at_work, _begin, shares) as pool:
+            with starting(at_work):
                 futures: dict[Future[Result], int] = {pool.submit(_work, work, n, task): n for n, task in batch.items()}
-            try:
-                for future in _finished(futures, partial(_tell, told, shares, sizes)):
-                    number = futures[future]
-                    if isinstance(future.exception(), BrokenProcessPool):
-                        if not alone:
-                            break
-                        found, result = True, died(tasks[number])
-                    else:
-                        result = future.result()
-                    del left[number]
-                    shares[number] = 1.0
-                    yield result
-            except BaseException:
-                # Nobody waits for the results any more: not even the pool shall, for bags that take hours.
-                abandoned.set()
-                raise
-            finally:
-                pool.shutdown(cancel_futures=True)
+            for future in _finished(futures, partial(_tell, told, shares, sizes)):
+                number = futures[future]
+                if isinstance(future.exception(), BrokenProcessPool):
+                    if not alone:
+                        break
+                    found, result = True, died(tasks[number])
+                else:
+                    result = future.result()
+                del left[number]
+                shares[number] = 1.0
+                yield result
         alone = not found
 
 
-def _finished(futures: dict[Future[Result], int], look: Callable[[], None]) -> Iterator[Future[Result]]:
-    waiting = set(futures)
+def _finished(futures: Collection[Future[Result]], look: Callable[[], None]) -> Iterator[Future[Result]]:
+    # What interrupts this process leaves no lock behind in it, as it might in `concurrent.futures.wait`.
+    done, waiting = SimpleQueue[Future[Result]](), len(futures)
+    for future in futures:
+        future.add_done_callback(done.put)
     while waiting:
-        done, waiting = wait(waiting, LOOK_S, FIRST_COMPLETED)
+        finished = []
+        with suppress(Empty):
+            finished.append(done.get(timeout=LOOK_S))
         look()
-        yield from done
+        yield from finished
+        waiting -= len(finished)
 
 
 def _tell(told: Callable[[float], None], shares: Any, sizes: Sequence[int]) -> None:
     told(sum(share * size for share, size in zip(shares, sizes, strict=True)) / sum(sizes))
 
 
-def _begin(shares: Any, abandoned: Any) -> None:
+def _begin(shares: Any) -> None:
     begin_work()
-    _SHARED[:] = [shares, abandoned]
+    _SHARED[:] = [shares]
 
 
 def _work(work: Work, number: int, task: ReplayTask) -> Result:
-    shares, abandoned = _SHARED
+    (shares,) = _SHARED
 
     def told(share: float) -> None:
-        if abandoned.is_set():
-            raise KeyboardInterrupt
         shares[number] = share
 
     return work(task, told)

@@ -13,6 +13,8 @@ from flatrope_planner.planning.stream import LATE_S, RESTART_SAMPLES
 LATE_NS = seconds_to_ns(LATE_S)
 # How much faster than the recorder's clock stamps may run where messages are further apart than that.
 MOST_SPEED = 4
+# A leap to a single stamp is believed, too, once so many messages have it: a clock that has stopped.
+MOST_HELD = 30
 
 
 class Leaps:
@@ -62,7 +64,8 @@ class _Source:
         """What counts now. A leap is believed if as many stamps agree on it as on one back (`RESTART_SAMPLES`)."""
         self._held.append((stamp_ns, message))
         agreeing = {held_ns for held_ns, _ in self._held}
-        if self._is_leap(stamp_ns, message.log_ns) and len(agreeing) < RESTART_SAMPLES:
+        is_settled = len(agreeing) >= RESTART_SAMPLES or len(self._held) >= MOST_HELD
+        if not is_settled and self._is_leap(stamp_ns, message.log_ns):
             return []
         self.newest_ns, self._log_ns = max(*agreeing, self.newest_ns or 0), message.log_ns
         return self.rest()

@@ -3,7 +3,6 @@
 import re
 
 SECONDS = re.compile(r"\d+\.\d+(?= s\b)")
-ANY = "\0"
 
 
 class Reasons:
@@ -11,13 +10,14 @@ class Reasons:
 
     def __init__(self) -> None:
         """None yet."""
-        self._counts: dict[str, int] = {}
-        # Complaint without its seconds -> the least and the most of each.
-        self._ranges: dict[str, list[tuple[str, str]]] = {}
+        # By what stands around its seconds.
+        self._counts: dict[tuple[str, ...], int] = {}
+        # The least and the most of each.
+        self._ranges: dict[tuple[str, ...], list[tuple[str, str]]] = {}
 
     def add(self, complaint: str) -> None:
         """Count a complaint."""
-        reason, seconds = SECONDS.sub(ANY, complaint), SECONDS.findall(complaint)
+        reason, seconds = tuple(SECONDS.split(complaint)), SECONDS.findall(complaint)
         known = self._ranges.get(reason, [(each, each) for each in seconds])
         self._ranges[reason] = [
             (min(low, each, key=float), max(high, each, key=float))
@@ -35,8 +35,8 @@ class Reasons:
         """The reason that was heard most often, of equal ones the first; empty if there is none."""
         return self._told(max(self._counts, key=self._counts.__getitem__)) if self._counts else ""
 
-    def _told(self, reason: str) -> str:
+    def _told(self, reason: tuple[str, ...]) -> str:
         """For example: "odometry is 0.26 to 4.95 s behind the images; at most 0.25 s are bridged"."""
-        first, *others = reason.split(ANY)
+        first, *others = reason
         ranges = (low if low == high else f"{low} to {high}" for low, high in self._ranges[reason])
         return first + "".join(f"{each}{rest}" for each, rest in zip(ranges, others, strict=True))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flatrope_planner.domain import Floats
+from flatrope_planner.errors import on_one_line
 from flatrope_planner.evaluation.replay.holes import Hole, holes_in_words
 from flatrope_planner.evaluation.report.figures import latency_charts, speed_chart, steering_chart
 from flatrope_planner.evaluation.report.frame import ASSETS, Frame, template
@@ -78,7 +79,7 @@ def _page(drive: _Drive, summary: dict[str, Any]) -> str:
     )
     body = template(ASSETS / "page.html").substitute(
         scenes=_scene_table(summary),
-        idle="".join(f'<p class="note">{escape(line)}</p>' for line in holes_in_words(drive.idle)),
+        idle="".join(f'<p class="note">{escape(on_one_line(line))}</p>' for line in holes_in_words(drive.idle)),
         speed=speed_chart(recording, scenes, ticks),
         steering=steering_chart(recording, scenes, ticks),
         strips="".join(_strips(drive)),

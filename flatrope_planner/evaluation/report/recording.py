@@ -4,6 +4,7 @@ Topics are told apart by their message type, cameras by the topic's name, so any
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +14,11 @@ import numpy as np
 
 from flatrope_planner.dimensions import NANOSECONDS_PER_SECOND
 from flatrope_planner.domain import Floats, seconds_to_ns
-from flatrope_planner.errors import InputError, reason
+from flatrope_planner.errors import InputError, on_one_line, reason
 from flatrope_planner.evaluation.replay.bag_source import BagSource
 from flatrope_planner.evaluation.replay.bags import the_bag_at
 from flatrope_planner.evaluation.replay.messages import nanoseconds, odometry_sample, placed, read, typestore_of
+from flatrope_planner.evaluation.replay.rejections import Rejections
 from flatrope_planner.evaluation.report.bounds import MOST_MEMORY_BYTES, bounded
 from flatrope_planner.evaluation.report.shapes import Shape, shapes_of
 from flatrope_planner.planning.odometry import OdometrySample
@@ -141,11 +143,19 @@ def read_recording(bag: Path) -> Recording:
 def _take_in(recording: Recording, source: BagSource) -> None:
     """Take in every message that the report speaks about."""
     store = typestore_of(source.connections)
+    messages, rejections = Counter[str](), Rejections()
     for together in source.moments({topic.name for topic in source.topics if topic.message_type in _READERS}):
         for message in together:
-            if message.message_type in _READERS:
+            if message.message_type not in _READERS:
+                continue
+            messages[message.topic] += 1
+            try:
                 _READERS[message.message_type](recording, message.topic, message.log_ns, read(store, message))
-    recording.missing += source.notes
+            except MemoryError:
+                raise
+            except Exception as err:  # a message that is damaged, or of somebody else's meaning, costs itself
+                rejections.add(message.topic, on_one_line(reason(err)))
+    recording.missing += [*source.notes, *rejections.lines(messages, {})]
 
 
 def _add_odometry(recording: Recording, _topic: str, _log_ns: int, message: Any) -> None:
