@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -12,7 +11,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TypeVar
 
-from flatrope_planner.errors import InputError, SetupError, described
+from flatrope_planner.errors import FlatropeError, InputError, SetupError, described
 from flatrope_planner.interruption import heard_afterwards
 
 T = TypeVar("T")
@@ -109,16 +108,8 @@ def _end_with_parent() -> None:
 def _done(work: Callable[[T], R], task: T) -> R:
     try:
         return work(task)
-    except Exception as err:  # whatever it is, it must reach those who wait
-        if _travels(err):
+    except Exception as err:
+        if isinstance(err, FlatropeError) or type(err).__module__ == "builtins":
             raise
+        # One that cannot be made anew in another process would be taken for the death of this one.
         raise RuntimeError(described(err)) from err
-
-
-def _travels(err: Exception) -> bool:
-    """Whether an error can be sent to another process; one that cannot would be taken for the death of this one."""
-    try:
-        pickle.loads(pickle.dumps(err))  # noqa: S301 (our own)
-    except Exception:  # its own code may fail in any way
-        return False
-    return True
