@@ -88,11 +88,12 @@ def plan_on(device: str, checkpoint: Path, case: Case, options: SpeculationOptio
         return plan
 
 
-def check_same_plan(checkpoint: Path, case: Case, options: SpeculationOptions, chance: Chance) -> None:
+def check_same_plan(checkpoint: Path, case: Case, options: SpeculationOptions, chance: Chance) -> Plan:
     plain, there = (plan_on(device, checkpoint, case, options, chance) for device in ("cpu", "auto"))
     assert there.rationale == plain.rationale
     np.testing.assert_array_equal(there.trajectory.position_m, plain.trajectory.position_m)
     assert there.speculation.proposed == plain.speculation.proposed
+    return there
 
 
 def test_a_pretended_gpu_refuses_what_a_real_one_would() -> None:
@@ -127,7 +128,7 @@ def test_every_kind_of_draft_goes_where_its_target_is(tmp_path: Path) -> None:
     checkpoint = drafts_of_nothing(case.write(tmp_path / "checkpoint"))
     for name in DRAFTS:
         options = SpeculationOptions(DrafterKind.HYBRID, checkpoint / "drafts" / name, nodes=12)
-        check_same_plan(checkpoint, case, options, Chance())
+        assert check_same_plan(checkpoint, case, options, Chance()).speculation.proposed > 0
 
 
 def test_a_draft_is_captured_trained_and_tested_on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from flatrope_planner.training.checkpoint import RUN, load_checkpoint, require_s
 from flatrope_planner.training.crew import Crew
 from flatrope_planner.training.draft_scoring import DraftLoss, DraftScore
 from flatrope_planner.training.optimisation import Optimiser, learning_rate
-from flatrope_planner.training.placement import placed
+from flatrope_planner.training.placement import on_device
 from flatrope_planner.training.trace_store import TraceStore
 from flatrope_planner.training.traces import Trace, list_drives
 
@@ -183,7 +183,7 @@ class DraftTrainer(Generic[B]):
 
     def _batch(self, traces: Sequence[Trace], rng: np.random.Generator) -> B:
         """A batch where the draft is."""
-        return placed(self._learner.batch(traces, rng), next(self.draft.parameters()).device)
+        return on_device(self._learner.batch(traces, rng), next(self.draft.parameters()).device)
 
     def _disturbed(self, place: int, index: int) -> Trace:
         """A trace at its place in the batch of this step."""

@@ -9,12 +9,12 @@ from torch import Tensor
 B = TypeVar("B")
 
 
-def placed(batch: B, device: torch.device) -> B:
+def on_device(batch: B, device: torch.device) -> B:
     """A batch, a dataclass of tensors and of such dataclasses, on a device."""
     each: Any = batch
-    there: B = replace(each, **{field.name: _placed(getattr(each, field.name), device) for field in fields(each)})
+    there: B = replace(each, **{field.name: _moved(getattr(each, field.name), device) for field in fields(each)})
     return there
 
 
-def _placed(part: Any, device: torch.device) -> Any:
-    return part.to(device) if isinstance(part, Tensor) else placed(part, device)
+def _moved(part: Any, device: torch.device) -> Any:
+    return part.to(device) if isinstance(part, Tensor) else on_device(part, device)
