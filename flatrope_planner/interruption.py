@@ -9,8 +9,12 @@ REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def unless_ignored() -> list[signal.Signals]:
-    """Those that whoever has started this process lets it hear: `nohup` keeps SIGHUP from it."""
-    return [number for number in REQUESTS if signal.getsignal(number) is not signal.SIG_IGN]
+    """All of them; a closed terminal only where `nohup` does not keep it from this process.
+
+    Shells keep Ctrl-C from what runs in their background; whoever sends it there by name is to be heard.
+    """
+    nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [number for number in REQUESTS if number is not signal.SIGHUP or not nohup]
 
 
 def interrupt_when_asked_to_end() -> None:
