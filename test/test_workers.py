@@ -117,8 +117,12 @@ def test_processes_that_cannot_be_started_are_told_in_one_line(monkeypatch: pyte
 
 
 def test_interrupted_while_the_work_is_handed_out_nothing_is_waited_for(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        dict(run_in_workers(leave_trace, Interrupting([tmp_path / "a", tmp_path / "b"]), 2))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            dict(run_in_workers(leave_trace, Interrupting([tmp_path / "a", tmp_path / "b"]), 2))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not multiprocessing.active_children()
     assert not list(tmp_path.iterdir())
 
