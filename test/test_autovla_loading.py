@@ -133,7 +133,7 @@ CODEBOOK_FAULTS: list[tuple[Callable[[Path], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "complaint"), CODEBOOK_FAULTS, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(("damage", "complaint"), CODEBOOK_FAULTS)
 def test_a_codebook_that_is_none(folder: Path, damage: Callable[[Path], object], complaint: str) -> None:
     damage(folder / "codebook.safetensors")
     found = complaint_of(folder)

@@ -47,7 +47,10 @@ from flatrope_planner.vla.vision_cache import VisionCache
 # Never written, so that texts are as long as the budget unless a test says where they end.
 STOP, FORBIDDEN = 2, (2, 5, 6)
 LONG, BLOCK = 48, 8
-SEEDS = range(2)
+# Pictures behind which a varied text is written with clear margins; some others end in a loop or in a tie.
+SEEDS = (0, 1, 3, 6, 7, 11, 13, 14)
+# Between a token and the next likeliest one. What is smaller, the order of sums may turn: it differs from CPU to CPU.
+LEAST_MARGIN = 1e-4
 Decoded = DecodedRationale[ModelState]
 
 
@@ -76,9 +79,14 @@ def generated(prompt: ModelPrompt, budget: int = LONG, suppressed: Sequence[int]
         eos_token_id=None,
         pad_token_id=0,
         suppress_tokens=list(suppressed),
+        output_scores=True,
+        return_dict_in_generate=True,
         **prompt.inputs,
     )
-    return tuple(out[0, ids.shape[1] :].tolist())
+    for scores in out.scores:
+        first, second = scores[0].topk(2).values.tolist()
+        assert first - second > LEAST_MARGIN, "these pictures do not tell right from wrong: choose others"
+    return tuple(out.sequences[0, ids.shape[1] :].tolist())
 
 
 @cache
@@ -102,7 +110,7 @@ def bits(decoded: Decoded | DecodedRationale[NanoState]) -> tuple[tuple[int, ...
 # vllm #54928, sglang #38009: greedy text differs from token 30 on, even with one candidate.
 @pytest.mark.parametrize("candidates", range(1, BLOCK + 1))
 def test_01_long_texts_stay_the_same_with_any_number_of_candidates(candidates: int) -> None:
-    for seed in SEEDS:
+    for seed in SEEDS[:2]:
         plain = Decoder(target(), None, candidates + 1).decode(pictures(seed))
         spoken = Decoder(target(), knowing(0.7, seed), candidates + 1).decode(pictures(seed))
         assert plain.token_ids == (*text(seed), STOP)
@@ -164,7 +172,7 @@ def test_04_positions_behind_pictures_are_the_index_and_the_delta() -> None:
 # sglang #17276: other texts from Qwen3-VL with EAGLE-3.
 @pytest.mark.parametrize("right", [0.5, 0.9])
 def test_05_texts_behind_pictures_are_generates_with_and_without_drafts(right: float) -> None:
-    for seed in range(3):
+    for seed in SEEDS[:3]:
         plain = Decoder(target(), None, BLOCK).decode(pictures(seed))
         spoken = Decoder(target(), knowing(right, seed), BLOCK).decode(pictures(seed))
         assert spoken.token_ids == plain.token_ids == (*text(seed), STOP)
@@ -185,7 +193,7 @@ def test_06_pictures_matter_over_more_than_one_round() -> None:
 @pytest.mark.parametrize("place", range(BLOCK + 2))
 def test_07_an_end_token_at_each_offset_of_a_block_is_the_last(place: int) -> None:
     # A seed whose text brings a new token at this place; the drafter, and the target too, would go on behind it.
-    seed = next(seed for seed in range(20) if text(seed)[place] not in text(seed)[:place])
+    seed = next(seed for seed in SEEDS if text(seed)[place] not in text(seed)[:place])
     prompt, stop = pictures(seed), text(seed)[place]
     decoded = Decoder(target(stop=stop), knowing(1.0, seed, anticipates=False), BLOCK).decode(prompt)
     assert decoded.token_ids == text(seed)[: place + 1]
@@ -387,7 +395,7 @@ def test_17_tapped_layers_are_those_of_the_file_and_speculators_counts_one_on(tm
 
 # panbanda/higgs #204: tokens committed behind the end.
 def test_19_counts_and_text_end_where_the_text_ends() -> None:
-    seed, place = next((s, p) for s in range(20) for p in (5, 6) if text(s)[p] not in text(s)[:p])
+    seed, place = next((s, p) for s in SEEDS for p in (5, 6) if text(s)[p] not in text(s)[:p])
     cut = target(stop=text(seed)[place])
     decoded = Decoder(cut, knowing(1.0, seed, anticipates=False), BLOCK).decode(pictures(seed))
     stats = decoded.speculation
@@ -468,7 +476,7 @@ class Interrupted(RehearsedDrafter):
 
 def test_requests_that_take_turns_do_not_disturb_each_other() -> None:
     shared = target(20)
-    plain = [Decoder(shared, None, BLOCK).decode(pictures(seed)) for seed in SEEDS]
+    plain = [Decoder(shared, None, BLOCK).decode(pictures(seed)) for seed in (0, 1)]
     drafter = Interrupted(text(0), VOCABULARY, Rehearsal(0.6, 2))
     drafter.other, drafter.overheard = Decoder(shared, knowing(0.6, 1), BLOCK), []
     assert bits(Decoder(shared, drafter, BLOCK).decode(pictures(0))) == bits(plain[0])
@@ -479,7 +487,7 @@ def test_requests_that_take_turns_do_not_disturb_each_other() -> None:
 def test_rows_of_two_requests_read_alternately() -> None:
     """Token by token, with unequal progress: one request a token, the other what a block of its text brings."""
     shared = target(20)
-    opened = [shared.prefill(pictures(s), Block.of(pictures(s).token_ids[-1], Candidates()).padded(8)) for s in SEEDS]
+    opened = [shared.prefill(pictures(s), Block.of(pictures(s).token_ids[-1], Candidates()).padded(8)) for s in (0, 1)]
     states, places = [state for state, _ in opened], [0, 0]
     for turn in range(4):
         for request, count in ((0, 1), (1, turn + 1)):
@@ -491,4 +499,4 @@ def test_rows_of_two_requests_read_alternately() -> None:
             assert tuple(logits.argmax(-1)[:count].tolist()) == following
             shared.commit(states[request], range(count))
     assert places == [4, 10]
-    assert [state.length for state in states] == [len(pictures(s).token_ids) + places[s] for s in SEEDS]
+    assert [state.length for state in states] == [len(pictures(s).token_ids) + places[s] for s in (0, 1)]
