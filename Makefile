@@ -1,7 +1,6 @@
 # Every target sets up what it needs: see `make help`.
 PYTHON ?= python3
-# A process for each core, each with a file of tests at a time, in the order of their names: a set-up that tests share is
-# made once, and one thread of arithmetic is enough for each.
+# A process for each core, each with a file of tests at a time, in the order of their names: what tests share is made once.
 SPREAD := --numprocesses auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint clean
@@ -17,7 +16,7 @@ demo: setup ## Let the embedded model drive in the embedded simulator, over ROS 
 	@.venv/bin/flatrope demo
 
 test: lint ## Lint, check types, run all tests
-	@. .venv/environment && OMP_NUM_THREADS=1 .venv/bin/python -m pytest $(SPREAD)
+	@. .venv/environment && .venv/bin/python -m pytest $(SPREAD)
 
 lint: setup ## Lint and check types
 	@.venv/bin/python -m ruff check

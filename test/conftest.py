@@ -1,11 +1,15 @@
-"""Set-up of all tests: their ROS traffic stays on this machine and in a domain of its own."""
+"""Set-up of all tests: ROS traffic on this machine alone, in a domain of its own; arithmetic on one core."""
 
 import atexit
 import fcntl
 import os
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
+
+import pytest
 
 # Domains whose ports lie below the ephemeral ones.
 DOMAINS = range(1, 101)
@@ -31,3 +35,14 @@ os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 _domain, _reservation = reserve_domain()
 atexit.register(_reservation.close)
 os.environ["ROS_DOMAIN_ID"] = str(_domain)
+
+# Before anything imports torch. Networks here are too small for more, and as many tests run at once as there are cores.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Commands set the threads of their process; the tests that follow in it are to have one again."""
+    yield
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)

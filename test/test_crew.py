@@ -50,9 +50,7 @@ def test_a_crew_trains_what_one_process_trains(tmp_path: Path, traces: Path) -> 
     command = [sys.executable, "-m", *TORCHRUN, str(program), str(traces), str(tmp_path / "crew")]
     environment = {**os.environ, **ACCELERATE, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
-        threads = torch.get_num_threads()
         train(traces, tmp_path / "alone")
-        torch.set_num_threads(threads)
         try:
             said, _ = run.communicate(timeout=PATIENCE_S)
         finally:

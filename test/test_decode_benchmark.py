@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from tiny_nano import noise_observation
 from tiny_weights import write_companions, write_weights
 
@@ -34,13 +33,11 @@ def small() -> Iterator[None]:
         assert jobs == 1
         return ((task, work(task)) for task in tasks)
 
-    threads = torch.get_num_threads()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NanoTarget, "token_budget", BUDGET)
         patch.setattr(decode_benchmark, "SPLITS", {"val": (Split.VAL, (Family.CURVE,))})
         patch.setattr(decode_benchmark, "run_in_workers", here)
         yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
