@@ -24,6 +24,7 @@ from flatrope_planner.vla.alpamayo.cameras import USUAL
 from flatrope_planner.vla.alpamayo.config import Release
 from flatrope_planner.vla.alpamayo.target import AlpamayoTarget
 from flatrope_planner.vla.alpamayo.vocabulary import marks_of
+from flatrope_planner.vla.arithmetic import slow_arithmetic
 from flatrope_planner.vla.checkpoint import weights as checkpoint_weights
 from flatrope_planner.vla.loading import load_planner
 from flatrope_planner.vla.memory_limits import left_in_container, left_in_process
@@ -390,7 +391,9 @@ def test_the_planner_node_loads_it_by_its_parameters(whole: Path) -> None:
     assert core.observation_spec.frame_period_s == 0.1
 
 
-def test_that_a_plan_takes_longer_than_it_may_is_told_when_it_is_loaded(whole: Path) -> None:
+def test_that_a_plan_takes_longer_than_it_may_is_told_when_it_is_loaded(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     values: dict[str, Any] = {**default_parameters("planner.param.yaml"), "target": str(whole / "checkpoint")}
     values |= {"cameras": ("front_tele", "front_wide")}
     told: list[str] = []
@@ -400,6 +403,10 @@ def test_that_a_plan_takes_longer_than_it_may_is_told_when_it_is_loaded(whole: P
     (words,) = told
     assert words.startswith(f"{whole / 'checkpoint'}: a plan takes about ")
     assert "s and deadline_s is 0.0001, max_plan_age_s 1.2: plans will be late" in words
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    unbounded = {**values, "deadline_s": 0.0, "max_plan_age_s": 0.0}
+    load_for_node(PlannerParameters(**{**unbounded, "device": "cpu", "precision": "bfloat16"}), told.append)
+    assert told[1:] == [f"{whole / 'checkpoint'}: {slow_arithmetic(torch.device('cpu'), torch.bfloat16)}"]
 
 
 def test_devices_that_are_not_there() -> None:

@@ -137,7 +137,7 @@ def test_a_draft_learns_the_targets_texts_and_never_changes_them(
 ) -> None:
     for number in range(13):
         write_drive(tmp_path / f"{number:03d}.safetensors", traces)
-    options = DraftTrainingOptions(tmp_path, tmp_path / "work", steps=240, batch=3, peak_rate=3e-3, loss=kind)
+    options = DraftTrainingOptions(tmp_path, tmp_path / "work", steps=160, batch=3, peak_rate=5e-3, loss=kind)
     learner = BlockLearner(new_draft(), PARTS)
     trainer = DraftTrainer(options, learner)
     before = trainer.score()

@@ -350,7 +350,7 @@ def test_weights_that_are_not_whole_are_named(harm: Callable[[Path], None], word
 DEVICE = {"torch": "2.13.0", "threads": 2, "cuda": False, "cuda_built": None}
 GPU = {"gpu": "H200", "gpu_free_bytes": 100e9, "gpu_total_bytes": 140e9, "bfloat16": True}
 DRAFTS = {"fingerprint": "abcd", "names": ["a"], "problems": {}}
-PLAN = {"load_s": 0.2, "plan_s": 1.0, "health": ""}
+PLAN = {"load_s": 0.2, "plan_s": 1.0, "health": "", "slow": ""}
 
 
 @pytest.mark.parametrize(
@@ -362,6 +362,7 @@ PLAN = {"load_s": 0.2, "plan_s": 1.0, "health": ""}
         ({"device": {"problem": "no torch"}}, "device", FAIL, "no torch"),
         ({"drafts": {**DRAFTS, "problems": {"a": "for target ffff"}}}, "drafts", WARN, "a: for target ffff"),
         ({"plan": {**PLAN, "health": "writes alone"}}, "plan", WARN, "writes alone"),
+        ({"plan": {**PLAN, "slow": "computed in bfloat16"}}, "plan", WARN, "computed in bfloat16"),
         ({"plan": None, "trouble": "exit code -9"}, "plan", FAIL, "not tried: exit code -9"),
     ],
 )

@@ -1,6 +1,7 @@
 """The promise: what is proposed never changes a bit of what the target computes, chain or tree, in any precision."""
 
 from collections.abc import Sequence
+from functools import cache
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from tiny_nano import noise_observation, tiny_model, tiny_tokenizer
 
 from flatrope_planner.speculation.decoder import DecodedRationale, Decoder
 from flatrope_planner.speculation.rehearsed import Rehearsal, RehearsedDrafter
-from flatrope_planner.vla.nano import NanoState, NanoTarget
+from flatrope_planner.vla.nano import NanoPrompt, NanoState, NanoTarget
 
 PRECISIONS = (torch.float32, torch.bfloat16)
 SEEDS = range(2)
@@ -32,12 +33,18 @@ def target(request: pytest.FixtureRequest) -> NanoTarget:
     return NanoTarget(tiny_model().to(request.param), tiny_tokenizer(), tapped_layers=(0, 2))
 
 
+@cache
+def alone(target: NanoTarget, width: int, seed: int) -> tuple[NanoPrompt, DecodedRationale[NanoState]]:
+    """What a target writes alone."""
+    prompt = target.prepare(noise_observation(seed))
+    return prompt, Decoder(target, None, width).decode(prompt)
+
+
 @pytest.mark.parametrize(("right", "branches"), [(1.0, 1), (0.0, 1), (0.7, 1), (0.8, 3), (0.5, 2)])
 @pytest.mark.parametrize("width", [3, 8, 16, 33])
 def test_speculation_changes_no_bit(target: NanoTarget, right: float, branches: int, width: int) -> None:
     for seed in SEEDS:
-        prompt = target.prepare(noise_observation(seed))
-        plain = Decoder(target, None, width).decode(prompt)
+        prompt, plain = alone(target, width, seed)
         guesser = guessing(plain.token_ids, target, right, branches, seed)
         guessed = Decoder(target, guesser, width).decode(prompt)
         assert bits(guessed) == bits(plain)

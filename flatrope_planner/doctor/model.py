@@ -122,4 +122,6 @@ def _plan(facts: Mapping[str, Any], target: str) -> Finding:
             drafts if target == NANO else f"{drafts}; `flatrope train draft` makes one, drafter: retrieval needs none"
         )
         return Finding("plan", Mark.WARN, f"{words}; {facts['health']}", remedy, facts)
+    if facts["slow"]:
+        return Finding("plan", Mark.WARN, f"{words}; {facts['slow']}", "precision: float32, or a GPU", facts)
     return Finding("plan", Mark.OK, words, facts=facts)

@@ -74,11 +74,14 @@ def _drafts(name: str) -> dict[str, Any]:
 
 def _plan(name: str) -> dict[str, Any]:
     from flatrope_planner.planning.core import warm_up
+    from flatrope_planner.vla.arithmetic import slow_arithmetic
     from flatrope_planner.vla.loading import planner_with
 
     target, folder, load_s = _loaded(name)
     planner = planner_with(target, folder)
-    return {"load_s": load_s, "plan_s": warm_up(planner), "health": planner.health.problem}
+    plan_s = warm_up(planner)
+    slow = slow_arithmetic(target.device, target.precision)
+    return {"load_s": load_s, "plan_s": plan_s, "health": planner.health.problem, "slow": slow}
 
 
 if __name__ == "__main__":

@@ -344,15 +344,17 @@ def load_planner(parameters: PlannerParameters, warn: Callable[[str], object] = 
 
     Args:
         parameters: those of the node.
-        warn: told if plans will take too long.
+        warn: told if plans will take too long, or longer than they need.
 
     Raises:
         SetupError: if its weights or a library are missing.
     """
     from flatrope_planner.speculation.exactness import Exactness, ExactnessMode
+    from flatrope_planner.vla.arithmetic import slow_arithmetic
     from flatrope_planner.vla.drafting import DrafterKind, SpeculationOptions
-    from flatrope_planner.vla.loading import load_planner as load
+    from flatrope_planner.vla.loading import planner_with
     from flatrope_planner.vla.target import INT8, PRECISIONS, Running
+    from flatrope_planner.vla.targets import find_target, load_target
 
     speculation = SpeculationOptions(
         DrafterKind(parameters.drafter),
@@ -363,13 +365,15 @@ def load_planner(parameters: PlannerParameters, warn: Callable[[str], object] = 
     precision = PRECISIONS.get(parameters.precision)
     quantised = parameters.precision == INT8
     running = Running(parameters.cameras, precision, parameters.device, parameters.guidance, quantised)
-    core = load(parameters.target, speculation, running)
     p = parameters
+    folder = find_target(p.target)
+    target = load_target(folder, running=running)
+    core = planner_with(target, folder, speculation)
     core.chance = Chance(p.draw_seed, p.temperature, p.top_p, p.trajectory_samples)
     took_s = warm_up(core, shortest_bound_s(p.deadline_s, p.max_plan_age_s))
     expected = foreseen(took_s, p.deadline_s, p.max_plan_age_s)
-    if expected:
-        warn(f"{p.target}: {expected}")
+    for words in filter(None, (slow_arithmetic(target.device, target.precision), expected)):
+        warn(f"{p.target}: {words}")
     return core
 
 

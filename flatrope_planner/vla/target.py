@@ -199,6 +199,11 @@ class VlaTarget(ABC):
         return device
 
     @property
+    def precision(self) -> torch.dtype:
+        """What it computes in."""
+        return self._cache_shape.dtype
+
+    @property
     def image_pad(self) -> int:
         """The token that stands for a patch of a picture."""
         return self._reader.image_pad
