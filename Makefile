@@ -1,7 +1,8 @@
 # Every target sets up what it needs: see `make help`.
 PYTHON ?= python3
-# A process for each core, four at most, each with a file at a time in the order of names: what its tests share is made once.
-SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Two processes, each with a file of tests at a time in the order of names: what its tests share is made once. No more than two:
+# tests of nodes wait for messages, and on cores that are not there they would wait in vain.
+SPREAD := --numprocesses auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint clean
 
